@@ -1,0 +1,563 @@
+//! One task a session. It takes commands from its mailbox and reports from its performers, and is
+//! the only one that changes the session.
+//!
+//! Everything that happens goes through `record`: numbered, appended, applied, sent, in that
+//! order, so no client sees what a restart could forget. Growth goes through `grow`, which keeps
+//! the same order. When the store fails the actor ends; the session is opened anew from its log.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{BoxStream, SelectAll};
+use futures_util::{FutureExt, StreamExt};
+use polyloop_session::command::WaitReply;
+use polyloop_session::context::{self, ContextInfo};
+use polyloop_session::decide::{deadline, expire};
+use polyloop_session::event::{Level, Purpose, Settings};
+use polyloop_session::item::ItemKind;
+use polyloop_session::state::ToolPhase;
+use polyloop_session::wait::Who;
+use polyloop_session::{
+    Command, Event, Growth, ItemId, Limits, Live, LogEntry, Next, Refusal, Report, Seq, SessionId,
+    State, Step, Stream, Text, Timestamp, Update, WaitRef, absorb, decide, history, next, recover,
+};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::clock;
+use crate::log::{DAMAGED_CODE, Flush, Folded, Log, LogError, Opened, Writer};
+use crate::model::Model;
+use crate::perform::{self, Asked, Performed, Ran};
+use crate::subscriber::{Audience, Ending, Subscription, View};
+use crate::tool::{Place, Run, ToolSpec};
+
+/// Reports taken in at one wake-up before the journal is written and clients are sent anything.
+const REPORTS_TOGETHER_MAX: usize = 64;
+pub const MAILBOX_REQUESTS_MAX: usize = 64;
+
+/// What every session of a server shares.
+pub struct Kit {
+    pub log: Arc<dyn Log>,
+    pub model: Arc<dyn Model>,
+    pub instructions: Text,
+    pub tools: Arc<[ToolSpec]>,
+    pub place: Arc<Place>,
+    pub settings: Settings,
+    pub limits: Limits,
+    pub approval_timeout: Option<Duration>,
+    /// How long a session that nobody uses stays in memory.
+    pub sleep_after: Duration,
+    /// Unfinished turns go on by themselves.
+    pub auto_resume: bool,
+}
+
+pub(crate) enum Request<V: View> {
+    Command {
+        command: Command,
+        reply: oneshot::Sender<Result<(), CommandError>>,
+    },
+    SettleWithPatch {
+        wait: WaitRef,
+        patch: Text,
+        by: Who,
+        reply: oneshot::Sender<Result<(), CommandError>>,
+    },
+    Attach {
+        ask: Attach<V>,
+        reply: oneshot::Sender<Result<Attached<V>, CommandError>>,
+    },
+    ContextInfo {
+        reply: oneshot::Sender<ContextInfo>,
+    },
+    Audit {
+        line: Box<dyn FnOnce(Timestamp, Seq) -> String + Send>,
+    },
+    /// End if nobody is attached and no turn runs; the answer says whether.
+    CloseIfIdle {
+        reply: oneshot::Sender<bool>,
+    },
+    /// End in good order: the server stops.
+    Close {
+        reply: oneshot::Sender<()>,
+    },
+}
+
+pub struct Attach<V: View> {
+    pub kind: V::Kind,
+    /// The last entry that the client has.
+    pub since: Option<Seq>,
+    pub can_approve: bool,
+}
+
+/// What a client needs to catch up: it reads the log after `from` up to `head`, takes `live`, and
+/// goes on with the subscription.
+pub struct Attached<V: View> {
+    pub head: Seq,
+    pub from: Seq,
+    pub live: Vec<Growth>,
+    pub subscription: Subscription<V::Frame>,
+}
+
+#[derive(Debug)]
+pub enum CommandError {
+    Refused(Refusal),
+    Store(String),
+}
+
+impl From<LogError> for CommandError {
+    fn from(error: LogError) -> CommandError {
+        CommandError::Store(error.to_string())
+    }
+}
+
+pub(crate) struct Actor<V: View> {
+    id: SessionId,
+    kit: Arc<Kit>,
+    writer: Box<dyn Writer>,
+    state: State,
+    live: Live,
+    turns: Vec<Seq>,
+    last_at: Timestamp,
+    audience: Audience<V>,
+    mailbox: mpsc::Receiver<Request<V>>,
+    performers: SelectAll<BoxStream<'static, Performed>>,
+    running: HashMap<Seq, CancellationToken>,
+}
+
+/// What the loop does after a request.
+enum Flow {
+    GoOn,
+    End,
+}
+
+impl<V: View> Actor<V> {
+    /// Takes over an opened session: closes what a crash left open, and makes a new one a session.
+    pub(crate) async fn start(
+        id: SessionId,
+        kit: Arc<Kit>,
+        opened: Opened,
+        by: Who,
+        mailbox: mpsc::Receiver<Request<V>>,
+    ) -> Result<Actor<V>, LogError> {
+        let Opened { writer, folded, live } = opened;
+        let Folded { state, turns, damage, damage_told } = folded;
+        let mut actor = Actor {
+            id,
+            kit,
+            writer,
+            state,
+            live,
+            turns,
+            last_at: Timestamp::default(),
+            audience: Audience::new(),
+            mailbox,
+            performers: SelectAll::new(),
+            running: HashMap::new(),
+        };
+        if actor.state.settings().is_none() {
+            let settings = actor.kit.settings.clone();
+            actor.record(vec![Event::SessionCreated { settings, by }]).await?;
+        }
+        let closing = recover(&actor.state, &actor.live);
+        actor.record(closing).await?;
+        actor.live = Live::default();
+        actor.writer.forget_growth().await?;
+        if let Some(text) = damage_text(&damage)
+            && damage_told.as_deref() != Some(text.as_str())
+        {
+            tracing::warn!(session = %actor.id, "{text}");
+            let (level, code) = (Level::Warning, DAMAGED_CODE.into());
+            actor.record(vec![Event::Noticed { level, text: text.into(), code }]).await?;
+        }
+        if actor.kit.auto_resume && actor.state.interrupted().is_some() {
+            actor.command(Command::Resume { by: Who::via("auto_resume") }).await.ok();
+        }
+        Ok(actor)
+    }
+
+    /// Runs until the session sleeps, is closed, or its store fails.
+    pub(crate) async fn run(mut self) -> Ending {
+        let ending = match self.serve().await {
+            Ok(()) => Ending::Closed,
+            Err(error) => {
+                tracing::error!(session = %self.id, %error, "the session's store failed");
+                Ending::Failed(error.to_string())
+            }
+        };
+        self.audience.end(&ending);
+        ending
+    }
+
+    async fn serve(&mut self) -> Result<(), LogError> {
+        self.advance().await?;
+        loop {
+            self.audience.tidy();
+            let timeout = self.kit.approval_timeout.map(|t| t.as_millis() as i64);
+            let wake = deadline(&self.state, timeout)
+                .map(|at| Duration::from_millis((at.0 - clock::now().0).max(0) as u64));
+            let idle = self.audience.is_empty() && self.state.turn().is_none();
+            tokio::select! {
+                request = self.mailbox.recv() => match request {
+                    Some(request) => match self.handle(request).await? {
+                        Flow::GoOn => {}
+                        Flow::End => return Ok(()),
+                    },
+                    None => return Ok(()),
+                },
+                Some(first) = self.performers.next(), if !self.performers.is_empty() => {
+                    self.take_in(first).await?;
+                }
+                () = tokio::time::sleep(wake.unwrap_or_default()), if wake.is_some() => {
+                    let events = expire(&self.state, clock::now(), timeout);
+                    self.record(events).await?;
+                }
+                () = tokio::time::sleep(self.kit.sleep_after), if idle => return Ok(()),
+            }
+            self.advance().await?;
+        }
+    }
+
+    async fn handle(&mut self, request: Request<V>) -> Result<Flow, LogError> {
+        match request {
+            Request::Command { command, reply } => {
+                let done = self.command(command).await;
+                return answer(reply, done);
+            }
+            Request::SettleWithPatch { wait, patch, by, reply } => {
+                let done = self.settle_with_patch(wait, &patch, by).await;
+                return answer(reply, done);
+            }
+            Request::Attach { ask, reply } => {
+                let attached = self.attach(ask).await;
+                let _ = reply.send(attached.map_err(CommandError::from));
+            }
+            Request::ContextInfo { reply } => {
+                let Limits { tokens_max, strategy, .. } = self.kit.limits;
+                let _ = reply.send(context::info(&self.state, tokens_max, strategy));
+            }
+            Request::Audit { line } => {
+                let line = line(self.now(), self.state.last_seq());
+                self.writer.audit(&line).await?;
+            }
+            Request::CloseIfIdle { reply } => {
+                self.audience.tidy();
+                let idle = self.audience.is_empty() && self.state.turn().is_none();
+                let _ = reply.send(idle);
+                if idle {
+                    return Ok(Flow::End);
+                }
+            }
+            Request::Close { reply } => {
+                self.close().await?;
+                let _ = reply.send(());
+                return Ok(Flow::End);
+            }
+        }
+        Ok(Flow::GoOn)
+    }
+
+    async fn command(&mut self, command: Command) -> Result<(), CommandError> {
+        let events =
+            decide(&self.state, command, &self.kit.limits).map_err(CommandError::Refused)?;
+        Ok(self.record(events).await?)
+    }
+
+    async fn settle_with_patch(
+        &mut self,
+        wait: WaitRef,
+        patch: &Text,
+        by: Who,
+    ) -> Result<(), CommandError> {
+        let args: Text = serde_json::json!({ "patch": patch }).to_string().into();
+        let judgement = perform::judge("apply_patch", &args, &self.kit.place).await;
+        if judgement.patch.is_none() {
+            // It does not parse or does not apply: the request stays open.
+            let reason = judgement.reason;
+            return Err(CommandError::Refused(Refusal::Refused { reason }));
+        }
+        let reply = WaitReply::ApproveInstead { args, judgement: Box::new(judgement) };
+        self.command(Command::Settle { wait, reply, by }).await
+    }
+
+    /// Gives a client its place: the head, what is live and the subscription belong to one moment.
+    async fn attach(&mut self, ask: Attach<V>) -> Result<Attached<V>, LogError> {
+        let head = self.state.last_seq();
+        if !self.audience.has(ask.kind) {
+            let view = self.view(ask.kind, head).await?;
+            self.audience.add(ask.kind, view);
+        }
+        let from = match ask.since {
+            Some(since) => self.turn_start(since.min(head)),
+            None => self.state.turn().map_or(head, |turn| turn.id.0.before()),
+        };
+        let Some(subscription) = self.audience.subscribe(ask.kind, ask.can_approve) else {
+            return Err(LogError::store("session", "its view is gone"));
+        };
+        Ok(Attached { head, from, live: self.live.growths().collect(), subscription })
+    }
+
+    /// The entry before the turn that was running at `since`.
+    fn turn_start(&self, since: Seq) -> Seq {
+        let before = self.turns.partition_point(|turn| *turn <= since);
+        let turn = before.checked_sub(1).and_then(|at| self.turns.get(at));
+        turn.map_or(Seq::NONE, |turn| turn.before())
+    }
+
+    /// A view for all clients of a kind, caught up with the running turn.
+    async fn view(&mut self, kind: V::Kind, head: Seq) -> Result<V, LogError> {
+        let mut view = V::open(kind, &self.id);
+        let mut after = self.state.turn().map_or(head, |turn| turn.id.0.before());
+        while after < head {
+            let page = self.kit.log.read(&self.id, after, head).await?;
+            page.iter().for_each(|entry| view.skip(entry));
+            match page.last() {
+                Some(entry) => after = entry.seq,
+                None => break,
+            }
+        }
+        for growth in self.live.growths() {
+            view.see(&Update::Grew(growth));
+        }
+        Ok(view)
+    }
+
+    /// The one door: numbers, appends, applies, sends.
+    async fn record(&mut self, events: Vec<Event>) -> Result<(), LogError> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let expected = self.state.last_seq();
+        let (at, mut seq) = (self.now(), expected);
+        let mut entries = Vec::with_capacity(events.len());
+        let flush = match events.iter().any(must_reach_disk) {
+            true => Flush::Disk,
+            false => Flush::Process,
+        };
+        for event in events {
+            seq = seq.next();
+            entries.push(Arc::new(LogEntry { seq, at, event }));
+        }
+        self.writer.append(expected, &entries, flush).await?;
+        let was_open = !self.live.is_empty();
+        for entry in entries {
+            self.state.apply(&entry);
+            match &entry.event {
+                Event::TurnStarted { .. } => self.turns.push(entry.seq),
+                Event::ItemCompleted { item, .. } => {
+                    self.live.close(*item);
+                    self.running.remove(&item.0);
+                }
+                Event::CallEnded { call, .. } => {
+                    self.running.remove(&call.0);
+                }
+                _ => {}
+            }
+            self.audience.send(&Update::Logged(entry));
+        }
+        if was_open && self.live.is_empty() {
+            self.writer.forget_growth().await?;
+        }
+        Ok(())
+    }
+
+    /// The door for growth: kept, then sent.
+    async fn grow(&mut self, growths: Vec<Growth>) -> Result<(), LogError> {
+        if growths.is_empty() {
+            return Ok(());
+        }
+        self.writer.grow(&growths).await?;
+        for growth in growths {
+            self.live.grow(&growth);
+            self.audience.send(&Update::Grew(growth));
+        }
+        Ok(())
+    }
+
+    /// Records what follows from the state, then starts and stops what is open.
+    async fn advance(&mut self) -> Result<(), LogError> {
+        loop {
+            match next(&self.state, &self.kit.limits) {
+                Next::Record(events) => self.record(events).await?,
+                Next::Steps(steps) => {
+                    steps.into_iter().for_each(|step| self.perform(step));
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn perform(&mut self, step: Step) {
+        match step {
+            Step::StopCall(call) => self.cancel(call.0),
+            Step::StopTool(item) => self.cancel(item.0),
+            Step::Ask(call) => {
+                let Some(stop) = self.begin(call.0) else { return };
+                let Some(prompt) = history::prompt(&self.state, call) else { return };
+                let tools = match prompt.purpose {
+                    Purpose::Think => self.kit.tools.clone(),
+                    Purpose::Explain { .. } | Purpose::Summarise => Arc::from([]),
+                };
+                let (instructions, place) = (self.kit.instructions.clone(), self.kit.place.clone());
+                let asked = Asked { call, prompt, instructions, tools, place, stop };
+                self.performers.push(perform::ask(&*self.kit.model, asked));
+            }
+            Step::Run(item) => {
+                let Some(stop) = self.begin(item.0) else { return };
+                let Some((name, args, sandboxed)) = self.tool(item) else { return };
+                let place = self.kit.place.clone();
+                let run = Run { args, place, sandboxed, stop };
+                self.performers.push(perform::run(Ran { item, name, run }));
+            }
+        }
+    }
+
+    /// `None` when the step runs already.
+    fn begin(&mut self, step: Seq) -> Option<CancellationToken> {
+        if self.running.contains_key(&step) {
+            return None;
+        }
+        let stop = CancellationToken::new();
+        self.running.insert(step, stop.clone());
+        Some(stop)
+    }
+
+    fn cancel(&self, step: Seq) {
+        if let Some(stop) = self.running.get(&step) {
+            stop.cancel();
+        }
+    }
+
+    fn tool(&self, item: ItemId) -> Option<(Text, Text, bool)> {
+        let item = self.state.turn()?.items.get(&item)?;
+        match (&item.kind, &item.tool) {
+            (ItemKind::ToolCall { name, .. }, Some(ToolPhase::Running { args, sandboxed, .. })) => {
+                Some((name.clone(), args.clone(), *sandboxed))
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes in what performers have ready, growth of one item together.
+    async fn take_in(&mut self, first: Performed) -> Result<(), LogError> {
+        let mut growths: Vec<Growth> = Vec::new();
+        let mut performed = Some(first);
+        let mut taken = 0;
+        while let Some(one) = performed.take() {
+            match one {
+                Performed::Grew { call, block, stream, text } => {
+                    let item = self.state.turn().and_then(|turn| turn.item_of(call, block));
+                    self.more(&mut growths, item, stream, text);
+                }
+                Performed::Output { item, text } => {
+                    let open = self.state.turn().is_some_and(|t| t.items.contains_key(&item));
+                    self.more(&mut growths, open.then_some(item), Stream::Output, text);
+                }
+                Performed::Report(report) => {
+                    self.grow(std::mem::take(&mut growths)).await?;
+                    self.report(report).await?;
+                }
+            }
+            taken += 1;
+            if taken < REPORTS_TOGETHER_MAX {
+                performed = self.performers.next().now_or_never().flatten();
+            }
+        }
+        self.grow(growths).await
+    }
+
+    fn more(&self, growths: &mut Vec<Growth>, item: Option<ItemId>, stream: Stream, text: Text) {
+        let Some(item) = item.filter(|_| !text.is_empty()) else { return };
+        let same = |growth: &&mut Growth| growth.item == item && growth.stream == stream;
+        if let Some(growth) = growths.last_mut().filter(same) {
+            growth.text = [&*growth.text, &*text].concat().into();
+            return;
+        }
+        let pending = growths.iter().filter(|g| g.item == item && g.stream == stream);
+        let pending: u64 = pending.map(|growth| growth.text.len() as u64).sum();
+        let offset = self.live.len(item, stream) + pending;
+        growths.push(Growth { item, stream, offset, text });
+    }
+
+    async fn report(&mut self, mut report: Report) -> Result<(), LogError> {
+        if let Report::Answered { answerable, .. } = &mut report {
+            let begun = self.state.turn().is_some_and(|turn| turn.origin.can_approve);
+            *answerable = begun || self.audience.can_approve();
+        }
+        let events = absorb(&self.state, &self.live, report);
+        self.record(events).await?;
+        self.advance_if_settled().await
+    }
+
+    /// A report may open the next step of a turn; what follows must not wait for other reports.
+    async fn advance_if_settled(&mut self) -> Result<(), LogError> {
+        match self.state.turn() {
+            Some(turn) if turn.calls.is_empty() => self.advance().await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Stops what runs and waits for its last words, so that nothing is left to recover.
+    async fn close(&mut self) -> Result<(), LogError> {
+        let running: Vec<CancellationToken> = self.running.values().cloned().collect();
+        if running.is_empty() {
+            return Ok(());
+        }
+        let by = Who::via("shutdown");
+        let reason: Text = "The server is shutting down".into();
+        let stopping = decide(&self.state, Command::Interrupt { reason, by }, &self.kit.limits);
+        self.record(stopping.unwrap_or_default()).await?;
+        self.advance().await?;
+        while let Some(performed) = self.performers.next().await {
+            self.take_in(performed).await?;
+            self.advance().await?;
+        }
+        Ok(())
+    }
+
+    /// Never goes back, whatever the clock does.
+    fn now(&mut self) -> Timestamp {
+        self.last_at = self.last_at.max(clock::now());
+        self.last_at
+    }
+}
+
+/// Tells the client, and the loop when the store failed.
+fn answer(
+    reply: oneshot::Sender<Result<(), CommandError>>,
+    done: Result<(), CommandError>,
+) -> Result<Flow, LogError> {
+    let failed = match &done {
+        Err(CommandError::Store(why)) => Some(LogError::store("session", why)),
+        Ok(()) | Err(CommandError::Refused(_)) => None,
+    };
+    let _ = reply.send(done);
+    failed.map_or(Ok(Flow::GoOn), Err)
+}
+
+/// What people said, decided and were given must survive the machine, not only the process.
+fn must_reach_disk(event: &Event) -> bool {
+    match event {
+        Event::SessionCreated { .. }
+        | Event::MessageQueued { .. }
+        | Event::WaitSettled { .. }
+        | Event::TurnEnded { .. } => true,
+        Event::ItemCompleted { result, .. } => result.is_some(),
+        _ => false,
+    }
+}
+
+fn damage_text(damage: &[crate::log::Damage]) -> Option<String> {
+    const SHOWN_MAX: usize = 3;
+    if damage.is_empty() {
+        return None;
+    }
+    let shown: Vec<String> =
+        damage.iter().take(SHOWN_MAX).map(|d| format!("line {}: {}", d.line, d.why)).collect();
+    let more = match damage.len().saturating_sub(SHOWN_MAX) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    let shown = shown.join("; ");
+    Some(format!("The session's file was damaged; everything legible was kept. {shown}{more}"))
+}

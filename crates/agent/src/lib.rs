@@ -1,0 +1,16 @@
+//! Who *does* it: the session actor, the log, the models and the tools.
+//!
+//! Knows no client's wire format and no web framework. Decisions are made in `session`; this
+//! crate performs them and keeps what they need.
+
+pub mod actor;
+pub mod clock;
+pub mod log;
+pub mod model;
+pub mod patch;
+pub mod perform;
+pub mod sessions;
+pub mod shell;
+pub mod subscriber;
+pub mod todos;
+pub mod tool;

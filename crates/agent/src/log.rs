@@ -1,0 +1,193 @@
+//! Where sessions are kept. One writer a session; a read after an append sees it; numbers are
+//! gapless; a torn tail is cut.
+//!
+//! A log knows no wire format: how an entry is written as lines is the codec's business, which
+//! the server hands in. `conformance` is the test that every log must pass.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use polyloop_session::event::Adopted;
+use polyloop_session::{Event, Growth, Live, LogEntry, Seq, SessionId, State, Text, Timestamp};
+
+pub mod files;
+pub mod memory;
+
+#[cfg(test)]
+mod conformance;
+
+pub trait Log: Send + Sync + 'static {
+    /// Leases a session for writing and folds what it holds. `None` when there is no such session
+    /// and `mode` does not make one.
+    fn open<'a>(
+        &'a self,
+        id: &'a SessionId,
+        mode: OpenMode,
+    ) -> BoxFuture<'a, Result<Option<Opened>, LogError>>;
+
+    /// Entries after `after` up to and including `upto`, a page at a time: fewer than asked for
+    /// does not mean the end, an empty page does.
+    fn read<'a>(
+        &'a self,
+        id: &'a SessionId,
+        after: Seq,
+        upto: Seq,
+    ) -> BoxFuture<'a, Result<Vec<Arc<LogEntry>>, LogError>>;
+
+    /// The session's lines as its file holds them, from line `from` (counted from 0), a page at a
+    /// time; an empty page is the end.
+    fn lines<'a>(
+        &'a self,
+        id: &'a SessionId,
+        from: LinePlace,
+    ) -> BoxFuture<'a, Result<(Vec<String>, LinePlace), LogError>>;
+
+    fn summary<'a>(&'a self, id: &'a SessionId)
+    -> BoxFuture<'a, Result<Option<Summary>, LogError>>;
+
+    /// All sessions that are not archived, in no order.
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Summary>, LogError>>;
+
+    /// Puts a session away under a name that holds the time; false when there is none. Nobody may
+    /// have it open.
+    fn archive<'a>(
+        &'a self,
+        id: &'a SessionId,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, LogError>>;
+}
+
+/// A lease on one session: while it lives, nobody else appends.
+pub trait Writer: Send {
+    /// Appends a batch in one write, or nothing of it. Refused unless the log ends at
+    /// `expected_last`.
+    fn append<'a>(
+        &'a mut self,
+        expected_last: Seq,
+        entries: &'a [Arc<LogEntry>],
+        flush: Flush,
+    ) -> BoxFuture<'a, Result<(), LogError>>;
+
+    /// Keeps growth of open items until `forget_growth`.
+    fn grow<'a>(&'a mut self, growths: &'a [Growth]) -> BoxFuture<'a, Result<(), LogError>>;
+
+    /// No item is open: what `grow` kept is no longer needed.
+    fn forget_growth(&mut self) -> BoxFuture<'_, Result<(), LogError>>;
+
+    /// Adds a line that is never replayed.
+    fn audit<'a>(&'a mut self, line: &'a str) -> BoxFuture<'a, Result<(), LogError>>;
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    Existing,
+    OrCreate,
+}
+
+/// Whether a batch must be on the disk, or only out of this process, before anyone sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flush {
+    Disk,
+    Process,
+}
+
+/// A place in a session's lines; where the next page begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinePlace(pub u64);
+
+pub struct Opened {
+    pub writer: Box<dyn Writer>,
+    pub folded: Folded,
+    /// What was open when the last writer went away.
+    pub live: Live,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    pub id: SessionId,
+    pub start: Timestamp,
+    pub last: Timestamp,
+    pub lines: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Counted from 1.
+    pub line: u64,
+    pub why: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    #[error("session log moved on: expected to end at {expected}, it ends at {found}")]
+    Conflict { expected: Seq, found: Seq },
+    #[error("{what}: {why}")]
+    Store { what: String, why: String },
+}
+
+impl LogError {
+    pub fn store(what: impl Into<String>, why: impl std::fmt::Display) -> LogError {
+        LogError::Store { what: what.into(), why: why.to_string() }
+    }
+}
+
+/// What a session's entries add up to, with the places where its turns begin.
+#[derive(Default)]
+pub struct Folded {
+    pub state: State,
+    pub turns: Vec<Seq>,
+    pub damage: Vec<Damage>,
+    /// What people were last told of damage, so that they are told once.
+    pub damage_told: Option<Text>,
+}
+
+/// The code of notices about damaged files.
+pub const DAMAGED_CODE: &str = "damaged_file";
+
+impl Folded {
+    pub fn take(&mut self, entry: &LogEntry) {
+        match &entry.event {
+            Event::TurnStarted { .. } => self.turns.push(entry.seq),
+            Event::Noticed { code, text, .. } if &**code == DAMAGED_CODE => {
+                self.damage_told = Some(text.clone());
+            }
+            _ => {}
+        }
+        self.state.apply(entry);
+    }
+}
+
+/// How entries are written as lines, and read back.
+pub trait Codec: Send + Sync + 'static {
+    fn encoder(&self, id: &SessionId) -> Box<dyn LineEncoder>;
+
+    /// `blob` finds a text that stands in a file of its own.
+    fn read(&self, line: &str, blob: &dyn Fn(&str) -> Option<String>) -> Line;
+
+    /// The line with such texts put back; `None` when it cannot be read.
+    fn restored(&self, line: &str, blob: &dyn Fn(&str) -> Option<String>) -> Option<String>;
+
+    fn line_time(&self, line: &str) -> Option<Timestamp>;
+}
+
+/// A fold: it must be shown every entry of the running turn.
+pub trait LineEncoder: Send {
+    fn lines(&mut self, entry: &LogEntry) -> Lines;
+}
+
+#[derive(Debug, Default)]
+pub struct Lines {
+    /// Each ends with a newline.
+    pub lines: Vec<String>,
+    /// Files that the lines name: name and text.
+    pub blobs: Vec<(String, String)>,
+}
+
+#[derive(Debug)]
+pub enum Line {
+    Entry(LogEntry),
+    More { seq: Seq },
+    Audit,
+    Foreign { at: Timestamp, piece: Option<Adopted> },
+    Damaged { seq: Option<Seq>, why: String },
+}

@@ -1,0 +1,380 @@
+//! Sessions in files: `<id>.jsonl` for the entries, `<id>.live` for growth of open items,
+//! `<id>.blobs/` for very long texts.
+//!
+//! A batch goes out in one write before anyone sees it, so it survives the process; batches that
+//! must survive the machine are flushed too. One server a store, by a lock on `.lock`. A torn last
+//! line is cut off, other damaged lines are skipped and reported.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use polyloop_session::{LogEntry, Seq, SessionId, Timestamp};
+
+use super::{Codec, Line, LinePlace, Log, LogError, OpenMode, Opened, Summary};
+
+mod journal;
+mod load;
+mod writer;
+
+/// Conversations are their user's own.
+const FILE_MODE: u32 = 0o600;
+const PAGE_ENTRIES_MAX: usize = 256;
+const PAGE_BYTES_MAX: u64 = 1024 * 1024;
+/// A longer line cannot be one of ours: long texts stand in files of their own.
+const LINE_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// How many entries lie between two places that the index remembers.
+const INDEX_ENTRIES: u64 = 64;
+
+pub struct Files {
+    store: Arc<Store>,
+    _lock: File,
+}
+
+struct Store {
+    dir: PathBuf,
+    codec: Arc<dyn Codec>,
+    /// What is known of sessions that were opened or listed.
+    known: Mutex<HashMap<SessionId, Known>>,
+}
+
+#[derive(Clone)]
+struct Known {
+    summary: Summary,
+    /// The file's length when the summary was made; a file of another length is read again.
+    bytes: u64,
+    /// Where some entries begin, in order.
+    index: Vec<(Seq, u64)>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Files {
+    /// Opens a store, making the folder if needed. Fails when it cannot be written or when another
+    /// server has it.
+    pub fn open(dir: &Path, codec: Arc<dyn Codec>) -> Result<Files, LogError> {
+        let what = || format!("session store {}", dir.display());
+        std::fs::create_dir_all(dir).map_err(|error| LogError::store(what(), error))?;
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(dir.join(".lock"))
+            .map_err(|error| LogError::store(what(), error))?;
+        if lock.try_lock().is_err() {
+            return Err(LogError::store(what(), "another server is using it"));
+        }
+        let store = Store { dir: dir.to_path_buf(), codec, known: Mutex::default() };
+        Ok(Files { store: Arc::new(store), _lock: lock })
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        id: Option<&SessionId>,
+        work: impl FnOnce(&Arc<Store>, Option<&SessionId>) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        let (store, id) = (self.store.clone(), id.cloned());
+        let done = tokio::task::spawn_blocking(move || work(&store, id.as_ref())).await;
+        done.unwrap_or_else(|error| Err(LogError::store("session store", error)))
+    }
+}
+
+impl Store {
+    fn path(&self, id: &SessionId, kind: &str) -> PathBuf {
+        self.dir.join(format!("{id}.{kind}"))
+    }
+
+    fn error(&self, id: &SessionId, error: &io::Error) -> LogError {
+        LogError::store(format!("session {id}"), error)
+    }
+
+    /// The text of a file of its own; names are ours, so anything else is not looked for.
+    fn blob(&self, id: &SessionId, name: &str) -> Option<String> {
+        let ours = name.bytes().all(|b| b.is_ascii_digit() || b == b'-');
+        if !ours {
+            return None;
+        }
+        std::fs::read_to_string(self.path(id, "blobs").join(name)).ok()
+    }
+
+    fn known(&self, id: &SessionId) -> Result<Option<Known>, LogError> {
+        let path = self.path(id, "jsonl");
+        let bytes = match std::fs::metadata(&path) {
+            Ok(meta) => meta.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(self.error(id, &error)),
+        };
+        if let Some(known) = lock(&self.known).get(id)
+            && known.bytes == bytes
+        {
+            return Ok(Some(known.clone()));
+        }
+        let known = self.scan(id, &path).map_err(|error| self.error(id, &error))?;
+        lock(&self.known).insert(id.clone(), known.clone());
+        Ok(Some(known))
+    }
+
+    /// Reads a file in a stream for what lists and replays need; builds no state.
+    fn scan(&self, id: &SessionId, path: &Path) -> io::Result<Known> {
+        let mut lines = Lines::new(File::open(path)?);
+        let (mut start, mut last, mut count) = (None, None, 0);
+        let mut index = Vec::new();
+        let mut seq = Seq::NONE;
+        while let Some(line) = lines.next()? {
+            count += 1;
+            let Some(text) = line.text() else { continue };
+            if let Some(at) = self.codec.line_time(text) {
+                start = start.or(Some(at));
+                last = Some(at);
+            }
+            match self.codec.read(text, &|name| self.blob(id, name)) {
+                Line::Entry(entry) => {
+                    seq = entry.seq;
+                    if seq.0 % INDEX_ENTRIES == 1 {
+                        index.push((seq, line.place));
+                    }
+                }
+                Line::Foreign { .. } => seq = seq.next(),
+                Line::More { .. } | Line::Audit | Line::Damaged { .. } => {}
+            }
+        }
+        let start = start.unwrap_or_default();
+        let summary = Summary { id: id.clone(), start, last: last.unwrap_or(start), lines: count };
+        Ok(Known { summary, bytes: lines.place, index })
+    }
+
+    fn page(&self, id: &SessionId, after: Seq, upto: Seq) -> Result<Vec<Arc<LogEntry>>, LogError> {
+        let Some(known) = self.known(id)? else { return Ok(Vec::new()) };
+        let before = known.index.partition_point(|(seq, _)| *seq <= after.next());
+        let (mut seq, place) = match before.checked_sub(1).and_then(|at| known.index.get(at)) {
+            Some((seq, place)) => (seq.before(), *place),
+            None => (Seq::NONE, 0),
+        };
+        let mut read = || -> io::Result<Vec<Arc<LogEntry>>> {
+            let mut file = File::open(self.path(id, "jsonl"))?;
+            file.seek(SeekFrom::Start(place))?;
+            let mut lines = Lines::new(file);
+            let mut page = Vec::new();
+            while let Some(line) = lines.next()? {
+                let Some(text) = line.text() else { continue };
+                let entry = match self.codec.read(text, &|name| self.blob(id, name)) {
+                    Line::Entry(entry) => entry,
+                    Line::Foreign { at, piece } => load::adopted(seq.next(), at, piece),
+                    Line::More { .. } | Line::Audit | Line::Damaged { .. } => continue,
+                };
+                if entry.seq > upto {
+                    break;
+                }
+                let fresh = entry.seq > seq;
+                seq = entry.seq.max(seq);
+                if fresh && entry.seq > after {
+                    page.push(Arc::new(entry));
+                }
+                let full = page.len() >= PAGE_ENTRIES_MAX || lines.place > PAGE_BYTES_MAX;
+                if full && !page.is_empty() {
+                    break;
+                }
+            }
+            Ok(page)
+        };
+        read().map_err(|error| self.error(id, &error))
+    }
+
+    fn raw_lines(
+        &self,
+        id: &SessionId,
+        from: LinePlace,
+    ) -> Result<(Vec<String>, LinePlace), LogError> {
+        let read = || -> io::Result<(Vec<String>, LinePlace)> {
+            let mut file = File::open(self.path(id, "jsonl"))?;
+            file.seek(SeekFrom::Start(from.0))?;
+            let mut lines = Lines::new(file);
+            let mut page = Vec::new();
+            while lines.place < PAGE_BYTES_MAX {
+                let Some(line) = lines.next()? else { break };
+                let Some(text) = line.text().filter(|_| line.whole) else { continue };
+                let blob = |name: &str| self.blob(id, name);
+                match text.contains("\"$blob\"") {
+                    true => page.extend(self.codec.restored(text, &blob)),
+                    // A damaged line is no JSON and cannot be shown.
+                    false if self.codec.line_time(text).is_some() => page.push(text.to_string()),
+                    false => {}
+                }
+            }
+            Ok((page, LinePlace(from.0 + lines.place)))
+        };
+        match read() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((Vec::new(), from)),
+            done => done.map_err(|error| self.error(id, &error)),
+        }
+    }
+
+    fn archive(&self, id: &SessionId, at: Timestamp) -> Result<bool, LogError> {
+        let name = format!(".{id}-{}", file_time(at));
+        let aside = |kind: &str| -> io::Result<bool> {
+            match std::fs::rename(self.path(id, kind), self.dir.join(format!("{name}.{kind}"))) {
+                Ok(()) => Ok(true),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+                Err(error) => Err(error),
+            }
+        };
+        let moved = (|| {
+            let moved = aside("jsonl")?;
+            aside("blobs")?;
+            aside("live")?;
+            Ok(moved)
+        })();
+        lock(&self.known).remove(id);
+        moved.map_err(|error| self.error(id, &error))
+    }
+
+    fn list(&self) -> Result<Vec<Summary>, LogError> {
+        let failed =
+            |error| LogError::store(format!("session store {}", self.dir.display()), error);
+        let mut all = Vec::new();
+        for file in std::fs::read_dir(&self.dir).map_err(failed)? {
+            let name = file.map_err(failed)?.file_name();
+            let id = name.to_str().and_then(|name| name.strip_suffix(".jsonl"));
+            let Some(id) = id.and_then(|id| SessionId::parse(id).ok()) else { continue };
+            all.extend(self.known(&id)?.map(|known| known.summary));
+        }
+        Ok(all)
+    }
+}
+
+/// A time that is safe in file names everywhere: colons become dashes.
+pub fn file_time(at: Timestamp) -> String {
+    let time = jiff::Timestamp::from_millisecond(at.0).unwrap_or_default();
+    format!("{time:.3}").replace(':', "-")
+}
+
+impl Log for Files {
+    fn open<'a>(
+        &'a self,
+        id: &'a SessionId,
+        mode: OpenMode,
+    ) -> BoxFuture<'a, Result<Option<Opened>, LogError>> {
+        let work = move |store: &Arc<Store>, id: Option<&SessionId>| match id {
+            Some(id) => load::open(store, id, mode),
+            None => Ok(None),
+        };
+        async move { self.blocking(Some(id), work).await }.boxed()
+    }
+
+    fn read<'a>(
+        &'a self,
+        id: &'a SessionId,
+        after: Seq,
+        upto: Seq,
+    ) -> BoxFuture<'a, Result<Vec<Arc<LogEntry>>, LogError>> {
+        let work = move |store: &Arc<Store>, id: Option<&SessionId>| match id {
+            Some(id) if after < upto => store.page(id, after, upto),
+            _ => Ok(Vec::new()),
+        };
+        async move { self.blocking(Some(id), work).await }.boxed()
+    }
+
+    fn lines<'a>(
+        &'a self,
+        id: &'a SessionId,
+        from: LinePlace,
+    ) -> BoxFuture<'a, Result<(Vec<String>, LinePlace), LogError>> {
+        let work = move |store: &Arc<Store>, id: Option<&SessionId>| match id {
+            Some(id) => store.raw_lines(id, from),
+            None => Ok((Vec::new(), from)),
+        };
+        async move { self.blocking(Some(id), work).await }.boxed()
+    }
+
+    fn summary<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<Summary>, LogError>> {
+        let work = |store: &Arc<Store>, id: Option<&SessionId>| match id {
+            Some(id) => Ok(store.known(id)?.map(|known| known.summary)),
+            None => Ok(None),
+        };
+        async move { self.blocking(Some(id), work).await }.boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Summary>, LogError>> {
+        async move { self.blocking(None, |store, _| store.list()).await }.boxed()
+    }
+
+    fn archive<'a>(
+        &'a self,
+        id: &'a SessionId,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, LogError>> {
+        let work = move |store: &Arc<Store>, id: Option<&SessionId>| match id {
+            Some(id) => store.archive(id, at),
+            None => Ok(false),
+        };
+        async move { self.blocking(Some(id), work).await }.boxed()
+    }
+}
+
+/// Lines of a file in a stream, each with its place; a line that is too long is passed over.
+struct Lines {
+    reader: BufReader<File>,
+    /// Bytes read so far.
+    place: u64,
+    buffer: Vec<u8>,
+}
+
+struct RawLine<'a> {
+    place: u64,
+    bytes: &'a [u8],
+    /// It ends with a newline.
+    whole: bool,
+    too_long: bool,
+}
+
+impl RawLine<'_> {
+    /// The line without its end and a byte order mark; `None` when it is no text.
+    fn text(&self) -> Option<&str> {
+        if self.too_long {
+            return None;
+        }
+        let text = std::str::from_utf8(self.bytes).ok()?;
+        Some(text.trim_start_matches('\u{feff}').trim_end_matches(['\n', '\r']))
+    }
+}
+
+impl Lines {
+    fn new(file: File) -> Lines {
+        Lines { reader: BufReader::with_capacity(64 * 1024, file), place: 0, buffer: Vec::new() }
+    }
+
+    fn next(&mut self) -> io::Result<Option<RawLine<'_>>> {
+        use std::io::Read;
+        let place = self.place;
+        self.buffer.clear();
+        let mut read =
+            (&mut self.reader).take(LINE_BYTES_MAX).read_until(b'\n', &mut self.buffer)? as u64;
+        if read == 0 {
+            return Ok(None);
+        }
+        let mut whole = self.buffer.last() == Some(&b'\n');
+        let too_long = !whole && read == LINE_BYTES_MAX;
+        if too_long {
+            self.buffer.clear();
+            let mut rest = 1;
+            while !whole && rest > 0 {
+                self.buffer.clear();
+                let part = (&mut self.reader).take(LINE_BYTES_MAX);
+                rest = { part }.read_until(b'\n', &mut self.buffer)? as u64;
+                whole = self.buffer.last() == Some(&b'\n');
+                read += rest;
+            }
+        }
+        self.place += read;
+        Ok(Some(RawLine { place, bytes: &self.buffer, whole, too_long }))
+    }
+}

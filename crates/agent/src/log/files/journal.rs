@@ -1,0 +1,135 @@
+//! The live journal: growth of open items, written before anyone sees it.
+//!
+//! A record is a header line (`item stream offset bytes`), the text, and a newline; a torn last
+//! record is left out. Emptied when no item is open.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::FILE_MODE;
+use polyloop_session::{Growth, ItemId, Live, Seq, Stream};
+
+pub(super) struct Journal {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+}
+
+impl Journal {
+    pub(super) fn open(path: &Path) -> io::Result<(Journal, Live)> {
+        let mut options = OpenOptions::new();
+        let mut file = options.read(true).append(true).create(true).mode(FILE_MODE).open(path)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let mut live = Live::default();
+        let mut rest = bytes.as_slice();
+        while let Some((growth, after)) = record(rest) {
+            live.grow(&growth);
+            rest = after;
+        }
+        let whole = (bytes.len() - rest.len()) as u64;
+        if !rest.is_empty() {
+            file.set_len(whole)?;
+        }
+        Ok((Journal { file, path: path.to_path_buf(), bytes: whole }, live))
+    }
+
+    pub(super) fn grow(&mut self, growths: &[Growth]) -> io::Result<()> {
+        let mut out = Vec::new();
+        for Growth { item, stream, offset, text } in growths {
+            let letter = letter(*stream);
+            writeln!(out, "{item} {letter} {offset} {}", text.len())?;
+            out.extend_from_slice(text.as_bytes());
+            out.push(b'\n');
+        }
+        if let Err(error) = self.file.write_all(&out) {
+            self.file.set_len(self.bytes)?;
+            return Err(error);
+        }
+        self.bytes += out.len() as u64;
+        Ok(())
+    }
+
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        if self.bytes > 0 {
+            self.file.set_len(0)?;
+            self.bytes = 0;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if self.bytes == 0 {
+            // An empty journal says nothing, also when it cannot be removed.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn letter(stream: Stream) -> char {
+    match stream {
+        Stream::Text => 't',
+        Stream::Args => 'a',
+        Stream::Output => 'o',
+    }
+}
+
+fn record(bytes: &[u8]) -> Option<(Growth, &[u8])> {
+    let end = bytes.iter().position(|b| *b == b'\n')?;
+    let header = std::str::from_utf8(bytes.get(..end)?).ok()?;
+    let mut words = header.split(' ');
+    let item = ItemId(Seq(words.next()?.parse().ok()?));
+    let stream = match words.next()? {
+        "t" => Stream::Text,
+        "a" => Stream::Args,
+        "o" => Stream::Output,
+        _ => return None,
+    };
+    let offset = words.next()?.parse().ok()?;
+    let length: usize = words.next()?.parse().ok()?;
+    let from = end + 1;
+    let to = from.checked_add(length)?;
+    let text = std::str::from_utf8(bytes.get(from..to)?).ok()?.into();
+    if bytes.get(to) != Some(&b'\n') {
+        return None;
+    }
+    Some((Growth { item, stream, offset, text }, bytes.get(to + 1..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn growth(item: u64, offset: u64, text: &str) -> Growth {
+        Growth { item: ItemId(Seq(item)), stream: Stream::Output, offset, text: text.into() }
+    }
+
+    #[test]
+    fn a_journal_cut_at_any_byte_keeps_every_whole_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.live");
+        let (mut journal, _) = Journal::open(&path).unwrap();
+        let texts = ["one\n", "zwei ü\n\n", "3 o 0 4\n", "x"];
+        let mut offset = 0;
+        let mut ends = vec![0];
+        for text in texts {
+            journal.grow(&[growth(7, offset, text)]).unwrap();
+            offset += text.len() as u64;
+            ends.push(journal.bytes as usize);
+        }
+        drop(journal);
+        let whole = std::fs::read(&path).unwrap();
+        for cut in 0..=whole.len() {
+            std::fs::write(&path, &whole[..cut]).unwrap();
+            let (journal, live) = Journal::open(&path).unwrap();
+            let records = ends.iter().filter(|end| **end <= cut).count() - 1;
+            let want: String = texts[..records].concat();
+            assert_eq!(live.text(ItemId(Seq(7)), Stream::Output), want, "cut at {cut}");
+            assert_eq!(journal.bytes as usize, ends[records]);
+        }
+    }
+}

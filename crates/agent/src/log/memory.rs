@@ -1,0 +1,206 @@
+//! Sessions that live as long as the process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, Timestamp};
+
+use super::{Codec, Flush, Folded, LinePlace, Log, LogError, OpenMode, Opened, Summary, Writer};
+
+const PAGE_ENTRIES_MAX: usize = 256;
+const PAGE_LINES_MAX: usize = 256;
+
+type Kept = Arc<Mutex<Session>>;
+
+pub struct Memory {
+    codec: Arc<dyn Codec>,
+    sessions: Mutex<HashMap<SessionId, Kept>>,
+}
+
+#[derive(Default)]
+struct Session {
+    entries: Vec<Arc<LogEntry>>,
+    lines: Vec<String>,
+    live: Live,
+}
+
+struct MemoryWriter {
+    session: Kept,
+    codec: Arc<dyn Codec>,
+    encoder: Box<dyn super::LineEncoder>,
+}
+
+/// A panic elsewhere leaves whole entries behind, so the data stays usable.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Memory {
+    pub fn new(codec: Arc<dyn Codec>) -> Memory {
+        Memory { codec, sessions: Mutex::default() }
+    }
+
+    fn get(&self, id: &SessionId) -> Option<Kept> {
+        lock(&self.sessions).get(id).cloned()
+    }
+
+    fn opened(&self, id: &SessionId, mode: OpenMode) -> Option<Opened> {
+        let session = match (self.get(id), mode) {
+            (Some(session), _) => session,
+            (None, OpenMode::Existing) => return None,
+            (None, OpenMode::OrCreate) => {
+                lock(&self.sessions).entry(id.clone()).or_default().clone()
+            }
+        };
+        let mut encoder = self.codec.encoder(id);
+        let mut folded = Folded::default();
+        let live = {
+            let kept = lock(&session);
+            for entry in &kept.entries {
+                folded.take(entry);
+                encoder.lines(entry);
+            }
+            kept.live.clone()
+        };
+        let codec = self.codec.clone();
+        let writer = Box::new(MemoryWriter { session, codec, encoder });
+        Some(Opened { writer, folded, live })
+    }
+
+    fn page(&self, id: &SessionId, after: Seq, upto: Seq) -> Vec<Arc<LogEntry>> {
+        let Some(session) = self.get(id) else { return Vec::new() };
+        let kept = lock(&session);
+        let from = kept.entries.partition_point(|entry| entry.seq <= after);
+        let wanted = kept.entries[from..].iter().take_while(|entry| entry.seq <= upto);
+        wanted.take(PAGE_ENTRIES_MAX).cloned().collect()
+    }
+
+    fn summarise(&self, id: &SessionId) -> Option<Summary> {
+        let session = self.get(id)?;
+        let kept = lock(&session);
+        let (first, last) = (kept.entries.first()?, kept.entries.last()?);
+        let lines = kept.lines.len() as u64;
+        Some(Summary { id: id.clone(), start: first.at, last: last.at, lines })
+    }
+}
+
+impl Log for Memory {
+    fn open<'a>(
+        &'a self,
+        id: &'a SessionId,
+        mode: OpenMode,
+    ) -> BoxFuture<'a, Result<Option<Opened>, LogError>> {
+        async move { Ok(self.opened(id, mode)) }.boxed()
+    }
+
+    fn read<'a>(
+        &'a self,
+        id: &'a SessionId,
+        after: Seq,
+        upto: Seq,
+    ) -> BoxFuture<'a, Result<Vec<Arc<LogEntry>>, LogError>> {
+        async move { Ok(self.page(id, after, upto)) }.boxed()
+    }
+
+    fn lines<'a>(
+        &'a self,
+        id: &'a SessionId,
+        from: LinePlace,
+    ) -> BoxFuture<'a, Result<(Vec<String>, LinePlace), LogError>> {
+        async move {
+            let Some(session) = self.get(id) else { return Ok((Vec::new(), from)) };
+            let kept = lock(&session);
+            let at = usize::try_from(from.0).unwrap_or(usize::MAX).min(kept.lines.len());
+            let page: Vec<String> = kept.lines[at..].iter().take(PAGE_LINES_MAX).cloned().collect();
+            let next = LinePlace((at + page.len()) as u64);
+            Ok((page, next))
+        }
+        .boxed()
+    }
+
+    fn summary<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<Summary>, LogError>> {
+        async move { Ok(self.summarise(id)) }.boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Summary>, LogError>> {
+        async move {
+            let ids: Vec<SessionId> = lock(&self.sessions).keys().cloned().collect();
+            Ok(ids.iter().filter_map(|id| self.summarise(id)).collect())
+        }
+        .boxed()
+    }
+
+    fn archive<'a>(
+        &'a self,
+        id: &'a SessionId,
+        _at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, LogError>> {
+        async move { Ok(lock(&self.sessions).remove(id).is_some()) }.boxed()
+    }
+}
+
+impl Writer for MemoryWriter {
+    fn append<'a>(
+        &'a mut self,
+        expected_last: Seq,
+        entries: &'a [Arc<LogEntry>],
+        _flush: Flush,
+    ) -> BoxFuture<'a, Result<(), LogError>> {
+        async move {
+            let mut kept = lock(&self.session);
+            let found = kept.entries.last().map_or(Seq::NONE, |entry| entry.seq);
+            if found != expected_last {
+                return Err(LogError::Conflict { expected: expected_last, found });
+            }
+            for entry in entries {
+                // Very long texts stay in the line: there are no files to put them in.
+                let lines = self.encoder.lines(entry);
+                let blob = |name: &str| {
+                    let found = lines.blobs.iter().find(|(blob, _)| blob == name);
+                    found.map(|(_, text)| text.clone())
+                };
+                for line in &lines.lines {
+                    let whole = match lines.blobs.is_empty() {
+                        true => None,
+                        false => self.codec.restored(line, &blob),
+                    };
+                    let line = whole.as_deref().unwrap_or(line);
+                    kept.lines.push(line.trim_end().to_string());
+                }
+                kept.entries.push(entry.clone());
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn grow<'a>(&'a mut self, growths: &'a [Growth]) -> BoxFuture<'a, Result<(), LogError>> {
+        async move {
+            let mut kept = lock(&self.session);
+            growths.iter().for_each(|growth| kept.live.grow(growth));
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn forget_growth(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
+        async move {
+            lock(&self.session).live = Live::default();
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn audit<'a>(&'a mut self, line: &'a str) -> BoxFuture<'a, Result<(), LogError>> {
+        async move {
+            lock(&self.session).lines.push(line.trim_end().to_string());
+            Ok(())
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,84 @@
+//! Paths whose content runs, or instructs, something later: an edit there is asked about in every
+//! mode.
+//!
+//! Judges names only, so that it also holds before the file exists. Errs on the side of asking.
+
+use std::path::Path;
+
+/// Directories and files that are protected by their whole name, wherever they are. Lower case.
+const NAMES: &[&str] = &[
+    // Git runs hooks and what its configuration names; `git~1` is the short name of `.git`.
+    ".git",
+    "git~1",
+    ".gitmodules",
+    ".gitconfig",
+    // What agents are told.
+    "agents.md",
+    "soul.md",
+    "claude.md",
+    "gemini.md",
+    ".claude",
+    ".codex",
+    ".cursor",
+    ".cursorrules",
+    ".polyloop",
+    ".mcp.json",
+    // Editors run tasks from here.
+    ".vscode",
+    ".idea",
+    ".ripgreprc",
+    // Shells read these when they start or end.
+    ".profile",
+    ".login",
+    ".logout",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".zshrc",
+    ".zshenv",
+    ".zprofile",
+    ".zlogin",
+    ".zlogout",
+    ".kshrc",
+    ".mkshrc",
+    ".cshrc",
+    ".tcshrc",
+    ".inputrc",
+    "config.fish",
+];
+
+/// Whether an edit of this path, relative to the root, needs a person's consent in every mode.
+pub fn is_protected(relative: &str) -> bool {
+    relative.split(['/', '\\']).any(|name| {
+        let name = folded(name);
+        name.starts_with(".env") || NAMES.contains(&name.as_str())
+    })
+}
+
+/// Whether some directory above the path is a Git directory under another name: the target of a
+/// `gitdir:` line, or a bare repository.
+pub(super) fn is_in_git_directory(root: &Path, relative: &str) -> bool {
+    Path::new(relative).ancestors().skip(1).any(|above| {
+        let directory = root.join(above);
+        let holds = |name: &str| directory.join(name).symlink_metadata().is_ok();
+        holds("HEAD") && holds("objects") && holds("refs")
+    })
+}
+
+/// A name as the most forgiving file systems see it: without case, invisible characters, a stream
+/// suffix, and dots and blanks at the end.
+fn folded(name: &str) -> String {
+    let visible: String = name.chars().filter(|&c| !is_invisible(c)).collect();
+    let stem = visible.split(':').next().unwrap_or_default();
+    // By way of upper case, so that letters like the long s fold too.
+    stem.trim_end_matches(['.', ' ', '\t']).to_uppercase().to_lowercase()
+}
+
+/// Characters that are drawn as nothing, or turn the direction of what follows.
+pub(super) fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}

@@ -1,0 +1,318 @@
+//! From a session's id to whoever runs it: opens sessions on use, lets idle ones sleep, lists and
+//! archives them.
+//!
+//! Nobody else may assume that a session's actor is in this process: they hold a `Handle`.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use polyloop_session::context::ContextInfo;
+use polyloop_session::wait::Who;
+use polyloop_session::{Command, LogEntry, Seq, SessionId, Text, Timestamp, WaitRef};
+use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use crate::actor::{Actor, Attach, Attached, CommandError, Kit, MAILBOX_REQUESTS_MAX, Request};
+use crate::clock;
+use crate::log::{LinePlace, LogError, OpenMode, Summary};
+use crate::subscriber::{Ending, View};
+use crate::todos::Todos;
+
+/// How often a request is tried when the session goes to sleep in that very moment.
+const OPEN_TRIES_MAX: u32 = 3;
+
+type Slot<V> = Arc<tokio::sync::Mutex<Option<Running<V>>>>;
+
+/// A started actor.
+struct Running<V: View> {
+    mailbox: mpsc::Sender<Request<V>>,
+    /// Cancelled when the actor is gone and has let go of its files.
+    gone: CancellationToken,
+    /// It went in good order, so what it did not answer it did not do.
+    ended_well: Arc<AtomicBool>,
+}
+
+impl<V: View> Clone for Running<V> {
+    fn clone(&self) -> Running<V> {
+        let (mailbox, gone) = (self.mailbox.clone(), self.gone.clone());
+        Running { mailbox, gone, ended_well: self.ended_well.clone() }
+    }
+}
+
+pub struct Sessions<V: View> {
+    shared: Arc<Shared<V>>,
+}
+
+struct Shared<V: View> {
+    kit: Arc<Kit>,
+    todos: Option<Todos>,
+    slots: Mutex<HashMap<SessionId, Slot<V>>>,
+    closing: CancellationToken,
+}
+
+impl<V: View> Clone for Sessions<V> {
+    fn clone(&self) -> Sessions<V> {
+        Sessions { shared: self.shared.clone() }
+    }
+}
+
+/// One session, wherever it runs.
+pub struct Handle<V: View> {
+    sessions: Sessions<V>,
+    id: SessionId,
+    by: Who,
+}
+
+impl<V: View> Clone for Handle<V> {
+    fn clone(&self) -> Handle<V> {
+        Handle { sessions: self.sessions.clone(), id: self.id.clone(), by: self.by.clone() }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Archived {
+    Done,
+    NotFound,
+    /// A turn runs or a client is attached.
+    Active,
+}
+
+impl<V: View> Sessions<V> {
+    pub fn new(kit: Kit, todos: Option<Todos>) -> Sessions<V> {
+        let closing = CancellationToken::new();
+        let slots = Mutex::default();
+        Sessions { shared: Arc::new(Shared { kit: Arc::new(kit), todos, slots, closing }) }
+    }
+
+    pub fn todos(&self) -> Option<&Todos> {
+        self.shared.todos.as_ref()
+    }
+
+    pub fn kit(&self) -> &Kit {
+        &self.shared.kit
+    }
+
+    /// A handle to a session, which is made when it is first used.
+    pub fn handle(&self, id: SessionId, by: Who) -> Handle<V> {
+        Handle { sessions: self.clone(), id, by }
+    }
+
+    /// Makes a session with an id of our own.
+    pub async fn create(&self, by: Who) -> Result<Summary, CommandError> {
+        let id = clock::new_session_id();
+        self.running(&id, &by).await?;
+        let summary = self.shared.kit.log.summary(&id).await?;
+        summary.ok_or_else(|| CommandError::Store("the new session is gone".into()))
+    }
+
+    pub async fn list(&self) -> Result<Vec<Summary>, LogError> {
+        let mut all = self.shared.kit.log.list().await?;
+        all.sort_by(|a, b| b.start.cmp(&a.start).then_with(|| a.id.cmp(&b.id)));
+        Ok(all)
+    }
+
+    pub async fn summary(&self, id: &SessionId) -> Result<Option<Summary>, LogError> {
+        self.shared.kit.log.summary(id).await
+    }
+
+    pub async fn lines(
+        &self,
+        id: &SessionId,
+        from: LinePlace,
+    ) -> Result<(Vec<String>, LinePlace), LogError> {
+        self.shared.kit.log.lines(id, from).await
+    }
+
+    /// Puts a session away unless someone uses it. While this runs nobody can open it.
+    pub async fn archive(&self, id: &SessionId) -> Result<Archived, CommandError> {
+        let slot = self.slot(id);
+        let mut slot = slot.lock().await;
+        if let Some(running) = slot.as_ref() {
+            let (reply, answer) = oneshot::channel();
+            let sent = running.mailbox.send(Request::CloseIfIdle { reply }).await.is_ok();
+            if sent && answer.await == Ok(false) {
+                return Ok(Archived::Active);
+            }
+            running.gone.cancelled().await;
+        }
+        *slot = None;
+        let at = clock::now();
+        if !self.shared.kit.log.archive(id, at).await? {
+            return Ok(Archived::NotFound);
+        }
+        if let Some(todos) = &self.shared.todos {
+            let archived = todos.archive(id, at);
+            archived.map_err(|error| CommandError::Store(format!("todos file: {error}")))?;
+        }
+        Ok(Archived::Done)
+    }
+
+    /// Ends every session in good order.
+    pub async fn close(&self) {
+        self.shared.closing.cancel();
+        let slots: Vec<Slot<V>> = self.slots().values().cloned().collect();
+        let mut answers = Vec::new();
+        for slot in slots {
+            let Some(running) = slot.lock().await.clone() else { continue };
+            let (reply, answer) = oneshot::channel();
+            if running.mailbox.send(Request::Close { reply }).await.is_ok() {
+                answers.push((running, answer));
+            }
+        }
+        for (running, answer) in answers {
+            let _ = answer.await;
+            running.gone.cancelled().await;
+        }
+    }
+
+    /// Opens every session whose last turn was not ended, so that it goes on.
+    pub async fn resume_unfinished(&self) {
+        let Ok(all) = self.list().await else { return };
+        for summary in all {
+            if let Err(error) = self.running(&summary.id, &Who::via("auto_resume")).await {
+                tracing::warn!(session = %summary.id, ?error, "could not be resumed");
+            }
+        }
+    }
+
+    fn slots(&self) -> MutexGuard<'_, HashMap<SessionId, Slot<V>>> {
+        self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn slot(&self, id: &SessionId) -> Slot<V> {
+        self.slots().entry(id.clone()).or_default().clone()
+    }
+
+    /// The mailbox of a session's actor, which is started if it sleeps.
+    async fn running(&self, id: &SessionId, by: &Who) -> Result<Running<V>, CommandError> {
+        let slot = self.slot(id);
+        let mut slot = slot.lock().await;
+        if let Some(running) = slot.as_ref() {
+            if !running.mailbox.is_closed() {
+                return Ok(running.clone());
+            }
+            running.gone.cancelled().await;
+        }
+        if self.shared.closing.is_cancelled() {
+            return Err(CommandError::Store("the server is shutting down".into()));
+        }
+        let kit = &self.shared.kit;
+        let Some(opened) = kit.log.open(id, OpenMode::OrCreate).await? else {
+            return Err(CommandError::Store("the session cannot be made".into()));
+        };
+        let is_new = opened.folded.state.last_seq() == Seq::NONE;
+        let (sender, mailbox) = mpsc::channel(MAILBOX_REQUESTS_MAX);
+        let actor = Actor::start(id.clone(), kit.clone(), opened, by.clone(), mailbox).await?;
+        if is_new
+            && let Some(todos) = &self.shared.todos
+            && let Err(error) = todos.create(id, clock::now())
+        {
+            tracing::warn!(session = %id, %error, "its todos file could not be made");
+        }
+        let (gone, ended_well) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
+        let running = Running { mailbox: sender, gone, ended_well };
+        let (sessions, id, task) = (self.clone(), id.clone(), running.clone());
+        tokio::spawn(async move {
+            // A panic ends this session alone; it is opened anew from its log when next used.
+            match tokio::spawn(actor.run()).await {
+                Ok(Ending::Closed) => task.ended_well.store(true, Ordering::Release),
+                Ok(Ending::Failed(_) | Ending::TooSlow) => {}
+                Err(error) => tracing::error!(session = %id, %error, "the session's actor broke"),
+            }
+            task.gone.cancel();
+            drop(task);
+            sessions.forget(&id);
+        });
+        *slot = Some(running.clone());
+        Ok(running)
+    }
+
+    /// Drops the slot of a session that ended, unless someone is just opening it.
+    fn forget(&self, id: &SessionId) {
+        let mut slots = self.slots();
+        let unused = slots.get(id).is_some_and(|slot| {
+            let ended =
+                slot.try_lock().is_ok_and(|s| s.as_ref().is_none_or(|r| r.gone.is_cancelled()));
+            ended && Arc::strong_count(slot) == 1
+        });
+        if unused {
+            slots.remove(id);
+        }
+    }
+}
+
+impl<V: View> Handle<V> {
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    pub async fn command(&self, command: Command) -> Result<(), CommandError> {
+        self.ask(|reply| Request::Command { command: command.clone(), reply }).await?
+    }
+
+    pub async fn settle_with_patch(
+        &self,
+        wait: WaitRef,
+        patch: Text,
+        by: Who,
+    ) -> Result<(), CommandError> {
+        let request = |reply| {
+            let (patch, by) = (patch.clone(), by.clone());
+            Request::SettleWithPatch { wait, patch, by, reply }
+        };
+        self.ask(request).await?
+    }
+
+    pub async fn attach(
+        &self,
+        kind: V::Kind,
+        since: Option<Seq>,
+        can_approve: bool,
+    ) -> Result<Attached<V>, CommandError> {
+        let request = |reply| {
+            let ask = Attach { kind, since, can_approve };
+            Request::Attach { ask, reply }
+        };
+        self.ask(request).await?
+    }
+
+    pub async fn context_info(&self) -> Result<ContextInfo, CommandError> {
+        self.ask(|reply| Request::ContextInfo { reply }).await
+    }
+
+    /// Notes what went to one client alone; given up if the session is busy.
+    pub async fn audit(&self, line: impl FnOnce(Timestamp, Seq) -> String + Send + 'static) {
+        if let Ok(running) = self.sessions.running(&self.id, &self.by).await {
+            let _ = running.mailbox.try_send(Request::Audit { line: Box::new(line) });
+        }
+    }
+
+    /// A page of entries after `after` up to `upto`; an empty one is the end.
+    pub async fn read(&self, after: Seq, upto: Seq) -> Result<Vec<Arc<LogEntry>>, LogError> {
+        self.sessions.shared.kit.log.read(&self.id, after, upto).await
+    }
+
+    async fn ask<T>(
+        &self,
+        request: impl Fn(oneshot::Sender<T>) -> Request<V>,
+    ) -> Result<T, CommandError> {
+        for _ in 0..OPEN_TRIES_MAX {
+            let running = self.sessions.running(&self.id, &self.by).await?;
+            let (reply, answer) = oneshot::channel();
+            if running.mailbox.send(request(reply)).await.is_err() {
+                continue;
+            }
+            if let Ok(answer) = answer.await {
+                return Ok(answer);
+            }
+            running.gone.cancelled().await;
+            if !running.ended_well.load(Ordering::Acquire) {
+                break;
+            }
+        }
+        Err(CommandError::Store(
+            "the session ended before it answered; look before you repeat".into(),
+        ))
+    }
+}

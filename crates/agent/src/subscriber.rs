@@ -1,0 +1,181 @@
+//! Those who watch a session: a bounded queue each, behind a view that all of one kind share.
+//!
+//! A frame is made once for all subscribers of a kind. One that is too slow is cut off and told
+//! so; it comes back by its place in the log. Nothing here waits for anyone.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use polyloop_session::{LogEntry, SessionId, Update};
+use tokio::sync::mpsc;
+
+/// Frames one subscriber may lag behind.
+pub const QUEUED_FRAMES_MAX: usize = 8 * 1024;
+/// Bytes one subscriber may lag behind; the frames themselves are shared.
+pub const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How a session looks to one kind of client. The agent does not know what comes out.
+pub trait View: Send + 'static {
+    type Kind: Copy + Eq + Send + Sync + 'static;
+    type Frame: Clone + Send + Sync + 'static;
+
+    fn open(kind: Self::Kind, session: &SessionId) -> Self;
+
+    /// Takes in an entry that nobody is to be shown.
+    fn skip(&mut self, entry: &LogEntry);
+
+    fn see(&mut self, update: &Update) -> Vec<Self::Frame>;
+
+    fn frame_bytes(frame: &Self::Frame) -> usize;
+}
+
+/// Why a subscription ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The session went to sleep or the server stops.
+    Closed,
+    TooSlow,
+    /// The session's store failed.
+    Failed(String),
+}
+
+pub struct Subscription<F> {
+    frames: mpsc::Receiver<F>,
+    shared: Arc<Shared>,
+    bytes_of: fn(&F) -> usize,
+}
+
+#[derive(Default)]
+struct Shared {
+    queued_bytes: AtomicUsize,
+    ending: Mutex<Option<Ending>>,
+}
+
+impl<F> Subscription<F> {
+    /// The next frame; `Err` when there will be none.
+    pub async fn next(&mut self) -> Result<F, Ending> {
+        match self.frames.recv().await {
+            Some(frame) => Ok(self.taken(frame)),
+            None => Err(self.ending()),
+        }
+    }
+
+    /// A frame that is there already.
+    pub fn ready(&mut self) -> Option<F> {
+        let frame = self.frames.try_recv().ok()?;
+        Some(self.taken(frame))
+    }
+
+    fn taken(&self, frame: F) -> F {
+        self.shared.queued_bytes.fetch_sub((self.bytes_of)(&frame), Ordering::Relaxed);
+        frame
+    }
+
+    fn ending(&self) -> Ending {
+        let ending = self.shared.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        ending.clone().unwrap_or(Ending::Closed)
+    }
+}
+
+pub(crate) struct Subscriber<F> {
+    frames: mpsc::Sender<F>,
+    shared: Arc<Shared>,
+    pub(crate) can_approve: bool,
+}
+
+impl<F: Clone> Subscriber<F> {
+    fn new(can_approve: bool, bytes_of: fn(&F) -> usize) -> (Subscriber<F>, Subscription<F>) {
+        let (sender, frames) = mpsc::channel(QUEUED_FRAMES_MAX);
+        let shared = Arc::new(Shared::default());
+        let subscriber = Subscriber { frames: sender, shared: shared.clone(), can_approve };
+        (subscriber, Subscription { frames, shared, bytes_of })
+    }
+
+    fn end(&self, ending: Ending) {
+        let mut place = self.shared.ending.lock().unwrap_or_else(PoisonError::into_inner);
+        place.get_or_insert(ending);
+    }
+
+    /// False when it is gone or was cut off.
+    fn send(&self, frame: &F, bytes: usize) -> bool {
+        let queued = self.shared.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
+        // A single frame is always taken, however long.
+        let fits = queued == 0 || queued.saturating_add(bytes) <= QUEUED_BYTES_MAX;
+        if fits && self.frames.try_send(frame.clone()).is_ok() {
+            return true;
+        }
+        self.end(Ending::TooSlow);
+        false
+    }
+}
+
+/// All subscribers of one session.
+pub(crate) struct Audience<V: View> {
+    lenses: Vec<Lens<V>>,
+}
+
+struct Lens<V: View> {
+    kind: V::Kind,
+    view: V,
+    subscribers: Vec<Subscriber<V::Frame>>,
+}
+
+impl<V: View> Audience<V> {
+    pub(crate) fn new() -> Audience<V> {
+        Audience { lenses: Vec::new() }
+    }
+
+    pub(crate) fn has(&self, kind: V::Kind) -> bool {
+        self.lenses.iter().any(|lens| lens.kind == kind)
+    }
+
+    /// Adds a view that has caught up with the log.
+    pub(crate) fn add(&mut self, kind: V::Kind, view: V) {
+        self.lenses.push(Lens { kind, view, subscribers: Vec::new() });
+    }
+
+    /// `None` when no view of that kind was added.
+    pub(crate) fn subscribe(
+        &mut self,
+        kind: V::Kind,
+        can_approve: bool,
+    ) -> Option<Subscription<V::Frame>> {
+        let lens = self.lenses.iter_mut().find(|lens| lens.kind == kind)?;
+        let (subscriber, subscription) = Subscriber::new(can_approve, V::frame_bytes);
+        lens.subscribers.push(subscriber);
+        Some(subscription)
+    }
+
+    pub(crate) fn send(&mut self, update: &Update) {
+        for lens in &mut self.lenses {
+            for frame in lens.view.see(update) {
+                let bytes = V::frame_bytes(&frame);
+                lens.subscribers.retain(|subscriber| subscriber.send(&frame, bytes));
+            }
+        }
+    }
+
+    pub(crate) fn end(&mut self, ending: &Ending) {
+        for subscriber in self.lenses.iter().flat_map(|lens| &lens.subscribers) {
+            subscriber.end(ending.clone());
+        }
+        self.lenses.clear();
+    }
+
+    /// Forgets those who left, and views that nobody looks through.
+    pub(crate) fn tidy(&mut self) {
+        for lens in &mut self.lenses {
+            lens.subscribers.retain(|subscriber| !subscriber.frames.is_closed());
+        }
+        self.lenses.retain(|lens| !lens.subscribers.is_empty());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lenses.iter().all(|lens| lens.subscribers.is_empty())
+    }
+
+    pub(crate) fn can_approve(&self) -> bool {
+        let open = |s: &Subscriber<V::Frame>| s.can_approve && !s.frames.is_closed();
+        self.lenses.iter().flat_map(|lens| &lens.subscribers).any(open)
+    }
+}

@@ -1,0 +1,101 @@
+//! The todos file of a session, and the link in the working directory that points to the one in
+//! use.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use polyloop_session::{SessionId, Timestamp};
+
+use crate::log::files::file_time;
+
+pub const LINK_NAME: &str = ".terraine-todos.md";
+
+pub struct Todos {
+    dir: PathBuf,
+}
+
+#[derive(Debug)]
+pub enum SwitchError {
+    /// Something that is not a link has the link's name.
+    Taken,
+    Io(io::Error),
+}
+
+impl From<io::Error> for SwitchError {
+    fn from(error: io::Error) -> SwitchError {
+        SwitchError::Io(error)
+    }
+}
+
+impl Todos {
+    pub fn open(dir: &Path) -> io::Result<Todos> {
+        std::fs::create_dir_all(dir)?;
+        Ok(Todos { dir: dir.canonicalize()? })
+    }
+
+    pub fn path(&self, id: &SessionId) -> PathBuf {
+        self.dir.join(format!("{id}.md"))
+    }
+
+    /// Makes the file unless it is there.
+    pub fn create(&self, id: &SessionId, at: Timestamp) -> io::Result<()> {
+        let made = OpenOptions::new().write(true).create_new(true).open(self.path(id));
+        match made {
+            Ok(mut file) => file.write_all(template(id, at).as_bytes()),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub fn archive(&self, id: &SessionId, at: Timestamp) -> io::Result<()> {
+        let aside = self.dir.join(format!(".{id}-{}.md", file_time(at)));
+        match std::fs::rename(self.path(id), aside) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Points the link at a session's file, which is made if needed. Never replaces anything but
+    /// a link. Returns the file and the link.
+    pub fn switch(
+        &self,
+        id: &SessionId,
+        cwd: &Path,
+        at: Timestamp,
+    ) -> Result<(PathBuf, PathBuf), SwitchError> {
+        let link = cwd.join(LINK_NAME);
+        match std::fs::symlink_metadata(&link) {
+            Ok(found) if !found.file_type().is_symlink() => return Err(SwitchError::Taken),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        self.create(id, at)?;
+        let file = self.path(id);
+        // A new link renamed over the old one: there is no moment without a link.
+        let fresh = cwd.join(format!("{LINK_NAME}.{}", uuid::Uuid::new_v4().simple()));
+        std::os::unix::fs::symlink(&file, &fresh)?;
+        if let Err(error) = std::fs::rename(&fresh, &link) {
+            let _ = std::fs::remove_file(&fresh);
+            return Err(error.into());
+        }
+        Ok((file, link))
+    }
+}
+
+fn template(id: &SessionId, at: Timestamp) -> String {
+    let time = jiff::Timestamp::from_millisecond(at.0).unwrap_or_default();
+    format!(
+        "# Terraine Session Todos\n\n\
+         Session ID: `{id}`\n\
+         Created: {time:.3}\n\n\
+         This file helps the agent plan and track tasks for the current session.\n\n\
+         ## Current Tasks\n\n\
+         - [ ] No tasks yet - add your goals here\n\n\
+         ## Completed Tasks\n\n\
+         (Tasks will be moved here when completed)\n\n\
+         ---\n\n\
+         *This file was auto-created for session tracking. You can edit it manually or let the \
+         agent update it.*\n"
+    )
+}

@@ -1,0 +1,80 @@
+//! The tools an agent may use: one file each, one line in `ALL`.
+//!
+//! A tool declares what a call would do (`judge`) apart from doing it (`run`); whether it may run
+//! is decided by `session::policy` and by people, never here.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use polyloop_session::Text;
+use polyloop_session::item::{End, ToolResult};
+use polyloop_session::policy::Judgement;
+use tokio_util::sync::CancellationToken;
+
+pub mod apply_patch;
+pub mod bash;
+
+/// What a tool tells the model about itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolSpec {
+    pub name: &'static str,
+    pub description: &'static str,
+    /// JSON Schema of the arguments.
+    pub parameters: serde_json::Value,
+}
+
+pub trait Tool: Send + Sync + 'static {
+    fn spec(&self) -> ToolSpec;
+
+    /// Finds out what a call would do. Reads at most; changes nothing. `Err` is a text for the
+    /// model: the arguments do not fit.
+    fn judge<'a>(
+        &'a self,
+        args: &'a str,
+        place: &'a Place,
+    ) -> BoxFuture<'a, Result<Judgement, Text>>;
+
+    /// Does it. The stream ends with `Ended`; when `stop` is cancelled it ends soon, with what it
+    /// had.
+    fn run(&self, run: Run) -> BoxStream<'static, Progress>;
+}
+
+pub struct Run {
+    pub args: Text,
+    pub place: Arc<Place>,
+    pub sandboxed: bool,
+    pub stop: CancellationToken,
+}
+
+/// Where a session works, and what it must keep its hands off.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Canonical.
+    pub cwd: PathBuf,
+    /// The server's own files: refused in every mode.
+    pub forbidden: Vec<PathBuf>,
+    /// How long one command may run.
+    pub command_time_max: std::time::Duration,
+    /// The program that starts commands.
+    pub helper: polyloop_sandbox::Helper,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Progress {
+    Output(Text),
+    Ended { end: End, result: ToolResult },
+}
+
+/// All tools, in the order clients see them.
+pub static ALL: &[&dyn Tool] = &[&bash::Bash, &apply_patch::ApplyPatch];
+
+/// Models that call a tool without arguments may send nothing at all.
+pub fn given(args: &str) -> &str {
+    if args.trim().is_empty() { "{}" } else { args }
+}
+
+pub fn find(name: &str) -> Option<&'static dyn Tool> {
+    ALL.iter().copied().find(|tool| tool.spec().name == name)
+}

@@ -1,0 +1,263 @@
+//! One command under way: a stream of its output that ends with how it ended.
+//!
+//! Holds no task and no thread: whoever drops the stream lets go of the helper's control pipe, and
+//! the helper then ends everything the command started.
+
+use std::time::Duration;
+
+use futures_util::Stream;
+use futures_util::stream;
+use polyloop_sandbox::{Confinement, Exit, Job, Outcome, REPORT_BYTES_MAX, bash_args};
+use polyloop_session::Text;
+use polyloop_session::item::{End, ToolResult};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::Args;
+use super::environment::{Ground, bash, environment};
+use super::output::Output;
+use crate::shell::Scope;
+use crate::tool::{Place, Progress, Run};
+
+/// The most that is read, and streamed, at once.
+const READ_BYTES: usize = 16 * 1024;
+
+/// Between the polite request to end and the other one. An interrupt is to be over in a second.
+const STOP_GRACE: Duration = Duration::from_millis(300);
+
+/// How much later than it should a helper may report before it is given up and killed.
+const HELPER_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long output is awaited that somebody holds back who could not be ended.
+const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
+
+const NO_SANDBOX: &str = "Not run: this server cannot run commands in a sandbox.";
+
+pub(super) fn run(run: Run) -> impl Stream<Item = Progress> + Send + 'static {
+    stream::unfold(State::New(Box::new(run)), step)
+}
+
+enum State {
+    New(Box<Run>),
+    Running(Box<Running>),
+    Over,
+}
+
+async fn step(mut state: State) -> Option<(Progress, State)> {
+    loop {
+        state = match state {
+            State::New(run) => match Running::start(*run).await {
+                Ok(running) => State::Running(Box::new(running)),
+                Err(progress) => return Some((progress, State::Over)),
+            },
+            State::Running(mut running) => match running.more().await {
+                Some(text) => return Some((Progress::Output(text), State::Running(running))),
+                None => return Some((running.end().await, State::Over)),
+            },
+            State::Over => return None,
+        };
+    }
+}
+
+struct Running {
+    helper: Child,
+    /// Letting go of it is the request to stop.
+    control: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    report: Option<ChildStderr>,
+    reported: Vec<u8>,
+    output: Output,
+    started: Instant,
+    time_limit: Duration,
+    /// When the helper is given up; once it has reported, when its output is.
+    deadline: Instant,
+    stop: CancellationToken,
+}
+
+impl Running {
+    /// The error is the end of the call.
+    async fn start(run: Run) -> Result<Running, Progress> {
+        let started = Instant::now();
+        let failed = |why: String| ended(End::Failed, None, Some(why), started);
+        let Run { args, place, sandboxed, stop } = run;
+        let args = Args::parse(&args).map_err(|why| failed(why.to_string()))?;
+        if sandboxed {
+            return Err(failed(NO_SANDBOX.to_owned()));
+        }
+        if stop.is_cancelled() {
+            return Err(ended(End::Interrupted, None, Some("Interrupted.".to_owned()), started));
+        }
+        let helper = place.helper.clone();
+        let job = tokio::task::spawn_blocking(move || job(&args, &place)).await;
+        let job = job.map_err(|_| failed("bash: broke; a fault of the server".to_owned()))?;
+        let job = job.map_err(&failed)?;
+        let not_started = |error| failed(format!("bash: could not be started: {error}"));
+
+        let mut helper =
+            tokio::process::Command::from(helper.command()).spawn().map_err(not_started)?;
+        let mut running = Running {
+            control: helper.stdin.take(),
+            stdout: helper.stdout.take(),
+            report: helper.stderr.take(),
+            helper,
+            reported: Vec::new(),
+            output: Output::default(),
+            started,
+            time_limit: job.time_limit,
+            deadline: later(started, job.time_limit),
+            stop,
+        };
+        if let Some(control) = &mut running.control {
+            // If the helper takes no job, its report, or that there is none, tells.
+            let _ = timeout(HELPER_PATIENCE, control.write_all(&job.encode())).await;
+        }
+        Ok(running)
+    }
+
+    /// The next output; none when there will be no more.
+    async fn more(&mut self) -> Option<Text> {
+        let mut buffer = vec![0; READ_BYTES];
+        let mut report = [0; 1024];
+        if self.report.is_none() {
+            // The time in which nobody asked for more does not count.
+            self.deadline = Instant::now() + DRAIN_PATIENCE;
+        }
+        while self.report.is_some() || self.stdout.is_some() {
+            // In this order, so that a command that never stops printing can be stopped.
+            tokio::select! {
+                biased;
+                () = self.stop.cancelled(), if self.control.is_some() => self.ask_to_stop(),
+                read = read(&mut self.report, &mut report) => {
+                    self.reported(report.get(..read).unwrap_or_default());
+                }
+                () = sleep_until(self.deadline) => self.give_up(),
+                read = read(&mut self.stdout, &mut buffer) => {
+                    if read == 0 {
+                        self.stdout = None;
+                    }
+                    let text = self.output.push(buffer.get(..read).unwrap_or_default());
+                    if !text.is_empty() {
+                        return Some(text.into());
+                    }
+                }
+            }
+        }
+        let last = self.output.finish()?;
+        (!last.is_empty()).then(|| last.into())
+    }
+
+    fn ask_to_stop(&mut self) {
+        self.control = None;
+        self.deadline = Instant::now() + STOP_GRACE + HELPER_PATIENCE;
+    }
+
+    /// Takes a part of the report. At its end the tree has ended, and only what is in the output
+    /// pipe is still to come.
+    fn reported(&mut self, part: &[u8]) {
+        self.reported.extend_from_slice(part);
+        if part.is_empty() || self.reported.len() > REPORT_BYTES_MAX {
+            self.report = None;
+            self.deadline = Instant::now() + DRAIN_PATIENCE;
+        }
+    }
+
+    /// Nobody answers: the helper is killed, and the command with it.
+    fn give_up(&mut self) {
+        if self.report.take().is_some() {
+            let _ = self.helper.start_kill();
+        }
+        self.stdout = None;
+    }
+
+    async fn end(mut self) -> Progress {
+        let stopped = self.control.take().is_none();
+        if timeout(HELPER_PATIENCE, self.helper.wait()).await.is_err() {
+            let _ = self.helper.start_kill();
+        }
+        let outcome = Outcome::decode(&self.reported);
+        let (mut end, exit_code, note) = told(outcome, self.time_limit);
+        if stopped && end == End::Failed {
+            end = End::Interrupted;
+        }
+        let seen = self.output.seen(note.as_deref());
+        ended(end, exit_code, seen, self.started)
+    }
+}
+
+/// Reads from a pipe that is open; waits for ever on one that is not. 0 is the end.
+async fn read(pipe: &mut Option<impl tokio::io::AsyncRead + Unpin>, buffer: &mut [u8]) -> usize {
+    match pipe {
+        Some(pipe) => pipe.read(buffer).await.unwrap_or(0),
+        None => std::future::pending().await,
+    }
+}
+
+/// Blocks while it resolves paths; the error is for the model.
+fn job(args: &Args, place: &Place) -> Result<Job, String> {
+    let cwd = args.directory(place)?;
+    let inside = cwd.starts_with(&place.cwd);
+    let safe = inside && Scope::new(&cwd, &place.forbidden).judge(&args.script).safe;
+    let ground = if safe { Ground::System } else { Ground::User };
+    let script = args.script.as_str().as_ref();
+    Ok(Job {
+        program: bash(),
+        args: match ground {
+            Ground::User => bash_args(script),
+            Ground::System => ["--noprofile".as_ref(), "--norc".as_ref(), "-c".as_ref(), script]
+                .map(Into::into)
+                .to_vec(),
+        },
+        cwd,
+        env: environment(std::env::vars_os(), ground),
+        time_limit: args.time_limit.unwrap_or(place.command_time_max).min(place.command_time_max),
+        stop_grace: STOP_GRACE,
+        confinement: Confinement::None,
+    })
+}
+
+/// How it ended, for the log, and for the model where the output does not say so.
+fn told(outcome: Outcome, time_limit: Duration) -> (End, Option<i32>, Option<String>) {
+    let (end, exit_code, mut note) = match outcome.exit {
+        Exit::Code(0) => (End::Whole, Some(0), None),
+        Exit::Code(code) => (End::Whole, Some(code), Some(format!("Exit code {code}."))),
+        Exit::Signal(signal) => {
+            // As shells count it.
+            (End::Whole, Some(128 + signal), Some(format!("Ended by signal {signal}.")))
+        }
+        Exit::TimedOut => {
+            let limit = time_limit.as_millis();
+            let note = format!("Ended after its time limit of {limit} ms; it was not finished.");
+            (End::Failed, None, Some(note))
+        }
+        Exit::Stopped => (End::Interrupted, None, Some("Interrupted.".to_owned())),
+        Exit::NotStarted(why) => {
+            (End::Failed, None, Some(format!("The command could not be started: {why}")))
+        }
+        Exit::Lost(why) => {
+            let note = format!("How the command ended is not known: {why}");
+            (End::Failed, None, Some(note))
+        }
+    };
+    if outcome.left_behind > 0 {
+        let note = note.get_or_insert_default();
+        let count = outcome.left_behind;
+        note.push_str(&format!(" {count} of its processes could not be ended."));
+    }
+    (end, exit_code, note)
+}
+
+fn ended(end: End, exit_code: Option<i32>, seen: Option<String>, started: Instant) -> Progress {
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let seen = seen.map(Text::from);
+    let result = ToolResult { seen, exit_code, duration_ms, ..ToolResult::default() };
+    Progress::Ended { end, result }
+}
+
+/// When a helper with this time limit should have reported. A limit beyond the end of time is no
+/// limit, but still a time.
+fn later(from: Instant, time_limit: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    from + time_limit.min(FAR) + STOP_GRACE + HELPER_PATIENCE
+}

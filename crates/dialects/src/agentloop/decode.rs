@@ -1,0 +1,126 @@
+//! Client frames into asks. Total: whatever comes in, an ask or a complaint comes out.
+
+use polyloop_session::command::{Send, WaitReply};
+use polyloop_session::event::Origin;
+use polyloop_session::item::Part;
+use polyloop_session::state::estimate_tokens;
+use polyloop_session::wait::Then;
+use polyloop_session::{Command, Delivery, WaitRef};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::ids::Ids;
+use super::wire::{
+    ApprovalResponse, Content, Envelope, InputItem, InputPart, Interrupt, Role, UserInput,
+};
+use crate::{Ask, Client, Complaint};
+
+const BAD_FORMAT: &str = "Invalid message format";
+
+pub(super) fn decode(frame: &str, client: &Client) -> Result<Ask, Complaint> {
+    let envelope: Envelope<'_> = match serde_json::from_str(frame) {
+        Ok(envelope) => envelope,
+        Err(error) => return Err(Complaint::new(BAD_FORMAT, error.to_string(), "bad_message")),
+    };
+    let by = client.who.clone();
+    match envelope.kind.as_str() {
+        "user_input" => user_input(payload(envelope.payload)?, &envelope._id, client),
+        "approval_response" => approval(payload(envelope.payload)?, client),
+        "get_context_info" => Ok(Ask::ContextInfo),
+        "manual_compact" => Ok(Ask::Command(Command::Compact { by })),
+        "interrupt" => {
+            let asked: Option<Interrupt> = match envelope.payload {
+                Some(raw) => payload(Some(raw))?,
+                None => None,
+            };
+            let reason =
+                asked.and_then(|i| i.reason).unwrap_or_else(|| "User requested stop".into());
+            Ok(Ask::Command(Command::Interrupt { reason: reason.into(), by }))
+        }
+        other => {
+            let known =
+                "user_input, approval_response, get_context_info, manual_compact, interrupt";
+            let message = format!("Unknown message type: {}", shown(other));
+            let error = format!("{message}; this dialect has {known}");
+            Err(Complaint::new(&message, error, "unknown_type"))
+        }
+    }
+}
+
+/// A name from outside, short enough for an error text.
+fn shown(text: &str) -> String {
+    const SHOWN_CHARS_MAX: usize = 80;
+    text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect()
+}
+
+fn payload<T: DeserializeOwned>(raw: Option<&RawValue>) -> Result<T, Complaint> {
+    let text = raw.map_or("null", RawValue::get);
+    let mut json = serde_json::Deserializer::from_str(text);
+    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let at = error.path().to_string();
+        let place = if at == "." { String::new() } else { format!(".{at}") };
+        let told = format!("payload{place}: {}", error.inner());
+        Complaint::new(BAD_FORMAT, told, "bad_payload")
+    })
+}
+
+fn user_input(payload: UserInput, id: &str, client: &Client) -> Result<Ask, Complaint> {
+    let mut content = Vec::new();
+    for item in payload.input {
+        match item {
+            InputItem::Message { role: Role::User, content: Content::Text(text) }
+            | InputItem::InputText { text }
+            | InputItem::OutputText { text } => content.push(text),
+            InputItem::Message { role: Role::User, content: Content::Parts(parts) } => {
+                content.extend(parts.into_iter().map(|part| match part {
+                    InputPart::InputText { text } | InputPart::OutputText { text } => text,
+                }));
+            }
+        }
+    }
+    let tokens = content.iter().map(|text| estimate_tokens(text.len())).sum();
+    Ok(Ask::Command(Command::Send(Box::new(Send {
+        content: content.into_iter().map(|text| Part::Text { text: text.into() }).collect(),
+        origin: Origin { who: client.who.clone(), can_approve: true },
+        client_ref: Some(id.into()),
+        delivery: Delivery::Queue,
+        tokens,
+    }))))
+}
+
+fn approval(payload: ApprovalResponse, client: &Client) -> Result<Ask, Complaint> {
+    let by = client.who.clone();
+    let wait = match &payload.request_id {
+        None => WaitRef::Presented,
+        Some(id) => match Ids::new(client.session.as_ref()).wait(id) {
+            Some(wait) => WaitRef::Id(wait),
+            None => {
+                let told =
+                    format!("payload.requestId: {} is no request of this session", shown(id));
+                return Err(Complaint::new("No pending approval request", told, "no_such_request"));
+            }
+        },
+    };
+    let message = payload.custom_deny_message.map(Into::into);
+    let reply = match payload.review.to_ascii_lowercase().replace('_', "-").as_str() {
+        "yes" => match payload.apply_patch {
+            Some(instead) => {
+                return Ok(Ask::SettleWithPatch { wait, patch: instead.patch.into(), by });
+            }
+            None => WaitReply::Approve,
+        },
+        "always" => WaitReply::ApproveAlways,
+        "no-exit" | "no" => WaitReply::Deny { message, then: Then::EndTurn },
+        "no-continue" => WaitReply::Deny { message, then: Then::Continue },
+        "explain" => WaitReply::Explain,
+        other => {
+            let told = format!(
+                "payload.review: \"{}\" is not a decision; use yes, no-exit, no-continue, always \
+                 or explain. The request is still pending",
+                shown(other)
+            );
+            return Err(Complaint::new("Invalid review value", told, "bad_review"));
+        }
+    };
+    Ok(Ask::Command(Command::Settle { wait, reply, by }))
+}

@@ -1,0 +1,512 @@
+//! A session's entries and growth into AgentLoop messages.
+//!
+//! Text is streamed: growth becomes `response_item` deltas that share the item's id, and an
+//! item's completion sends only what was not sent. Fed entries alone, the same fold gives one
+//! whole message an item, which is what the session files hold.
+
+use std::collections::BTreeMap;
+
+use polyloop_session::context::{ContextInfo, Strategy};
+use polyloop_session::event::{Adopted, CallOutcome, Level, Outcome, Purpose, Work};
+use polyloop_session::item::{End, Fault, ItemKind, ToolResult};
+use polyloop_session::policy::Judgement;
+use polyloop_session::wait::Answer;
+use polyloop_session::{
+    CallId, Event, Growth, ItemId, LogEntry, Seq, SessionId, Stream, Text, Timestamp, TurnId,
+    WaitId,
+};
+use serde::Serialize;
+
+use super::ids::{IdKind, Ids};
+use super::wire::{
+    ApplyPatch, Code, ErrorDetails, Message, Payload, ResponseItem, TextPart, ToolMetadata,
+    ToolOutput,
+};
+use crate::conn::Out;
+use crate::{Encoder, Frame, Reply};
+
+pub(super) struct AgentloopEncoder {
+    ids: Ids,
+    turn: Option<(TurnId, Work)>,
+    calls: BTreeMap<CallId, Purpose>,
+    items: BTreeMap<ItemId, Item>,
+    /// Open waits in order; only the first is presented.
+    waits: BTreeMap<WaitId, ItemId>,
+    /// The presented wait went out in a message that somebody read.
+    presented: Option<(WaitId, bool)>,
+}
+
+struct Item {
+    kind: ItemKind,
+    call: CallId,
+    started_at: Timestamp,
+    proposal: Option<Proposal>,
+    /// Its `function_call` was sent.
+    called: bool,
+}
+
+struct Proposal {
+    args: Text,
+    judgement: Box<Judgement>,
+}
+
+/// A message before it has an id, or characters of an item that streams.
+pub(super) enum Made {
+    Part(Payload),
+    Request(WaitId, Payload),
+    Streamed { item: ItemId, offset: u64, payload: Payload },
+}
+
+impl AgentloopEncoder {
+    pub(super) fn new(session: &SessionId) -> AgentloopEncoder {
+        AgentloopEncoder {
+            ids: Ids::new(Some(session)),
+            turn: None,
+            calls: BTreeMap::new(),
+            items: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            presented: None,
+        }
+    }
+
+    /// The messages an entry gives, ids included. `rest` says which part of a streamed item's
+    /// whole text is still to be sent.
+    pub(super) fn messages<'t>(
+        &mut self,
+        entry: &'t LogEntry,
+        rest: impl FnOnce(ItemId, &'t str) -> Option<(u64, &'t str)>,
+    ) -> Vec<Message> {
+        let mut made = Vec::new();
+        self.entry_into(entry, rest, &mut made);
+        let mut part = 0;
+        made.into_iter()
+            .map(|made| {
+                let (kind, place, payload) = match made {
+                    Made::Part(payload) => {
+                        part += 1;
+                        (IdKind::Entry(part - 1), entry.seq, payload)
+                    }
+                    Made::Request(wait, payload) => (IdKind::Request, wait.0, payload),
+                    Made::Streamed { item, offset, payload } => {
+                        (IdKind::Growth(offset), item.0, payload)
+                    }
+                };
+                Message { id: self.ids.id(kind, place), payload }
+            })
+            .collect()
+    }
+
+    fn entry_into<'t>(
+        &mut self,
+        entry: &'t LogEntry,
+        rest: impl FnOnce(ItemId, &'t str) -> Option<(u64, &'t str)>,
+        out: &mut Vec<Made>,
+    ) {
+        match &entry.event {
+            Event::TurnStarted { work } => {
+                self.turn = Some((TurnId(entry.seq), work.clone()));
+                out.push(Made::Part(Payload::LoadingState { loading: true }));
+            }
+            Event::TurnEnded { outcome, .. } => self.turn_ended(outcome, entry.seq, out),
+            Event::CallStarted { purpose, .. } => {
+                self.calls.insert(CallId(entry.seq), *purpose);
+            }
+            Event::CallEnded { call, outcome, .. } => self.call_ended(*call, outcome, entry, out),
+            Event::ItemStarted { call, item, .. } => {
+                let item = Item {
+                    kind: item.clone(),
+                    call: *call,
+                    started_at: entry.at,
+                    proposal: None,
+                    called: false,
+                };
+                self.items.insert(ItemId(entry.seq), item);
+            }
+            Event::ToolProposed { item, args, judgement, .. } => {
+                if let Some(open) = self.items.get_mut(item) {
+                    let judgement = judgement.clone();
+                    open.proposal = Some(Proposal { args: args.clone(), judgement });
+                }
+            }
+            Event::ToolStarted { item, .. } => self.function_call(*item, out),
+            Event::ItemCompleted { item, end, text, result, .. } => {
+                let ended = (*end, &**text, result.as_deref());
+                self.item_completed(*item, ended, entry.at, rest, out);
+            }
+            Event::WaitOpened { item, .. } => {
+                self.waits.insert(WaitId(entry.seq), *item);
+                self.present(out);
+            }
+            Event::WaitSettled { wait, answer, .. } => {
+                self.settled(*wait, answer, out);
+                self.present(out);
+            }
+            Event::WaitWithdrawn { wait, .. } => {
+                self.waits.remove(wait);
+                self.present(out);
+            }
+            Event::Compacted { tokens_before, tokens_after, window, .. } => {
+                let strategy = strategy_name(window.strategy);
+                out.push(Made::Part(Payload::ContextCompacted {
+                    old_token_count: *tokens_before,
+                    new_token_count: *tokens_after,
+                    reduction_percent: percent(
+                        tokens_before.saturating_sub(*tokens_after),
+                        *tokens_before,
+                    ),
+                    strategy,
+                }));
+                out.push(Made::Part(context_info(&ContextInfo {
+                    tokens: *tokens_after,
+                    tokens_max: window.tokens_max,
+                    pieces: window.pieces,
+                    strategy: window.strategy,
+                })));
+            }
+            Event::Noticed { level, text, .. } => {
+                let mark = match level {
+                    Level::Info => "ℹ️ ",
+                    Level::Warning => "⚠️ ",
+                };
+                out.push(Made::Part(system(entry.seq, &format!("{mark}{text}"))));
+            }
+            Event::Adopted { piece: Some(piece) } => adopted(entry.seq, piece, out),
+            // Clients of this dialect have no message for these.
+            Event::SessionCreated { .. }
+            | Event::Adopted { piece: None }
+            | Event::ModeSet { .. }
+            | Event::MessageQueued { .. }
+            | Event::MessageDropped { .. }
+            | Event::TurnStopping { .. }
+            | Event::ExplainAsked { .. } => {}
+        }
+    }
+
+    fn turn_ended(&mut self, outcome: &Outcome, seq: Seq, out: &mut Vec<Made>) {
+        let turn = self.turn.take();
+        self.calls.clear();
+        self.items.clear();
+        self.waits.clear();
+        self.presented = None;
+        let id = turn.as_ref().map_or(seq, |(id, _)| id.0);
+        match outcome {
+            Outcome::Completed | Outcome::Interrupted { .. } => {
+                out.push(Made::Part(Payload::LoadingState { loading: false }));
+                let response_id = format!("resp_{id}");
+                out.push(Made::Part(Payload::AgentFinished { response_id }));
+            }
+            Outcome::Failed { fault } => {
+                let message = match turn {
+                    Some((_, Work::Compact { .. })) => "Context compaction failed",
+                    _ => "Failed to process user input",
+                };
+                out.push(Made::Part(error(message, &fault.message, &fault.code)));
+                out.push(Made::Part(Payload::LoadingState { loading: false }));
+            }
+        }
+    }
+
+    fn call_ended(
+        &mut self,
+        call: CallId,
+        outcome: &CallOutcome,
+        entry: &LogEntry,
+        out: &mut Vec<Made>,
+    ) {
+        let Some(Purpose::Explain { wait }) = self.calls.remove(&call) else { return };
+        if let CallOutcome::Failed { fault: Fault { message, .. } } = outcome {
+            let text = format!("⚠️ The explanation failed: {message}");
+            out.push(Made::Part(system(entry.seq, &text)));
+        }
+        if self.waits.contains_key(&wait) {
+            self.presented = None;
+            self.present(out);
+        }
+    }
+
+    fn item_completed<'t>(
+        &mut self,
+        id: ItemId,
+        (end, text, result): (End, &'t str, Option<&ToolResult>),
+        at: Timestamp,
+        rest: impl FnOnce(ItemId, &'t str) -> Option<(u64, &'t str)>,
+        out: &mut Vec<Made>,
+    ) {
+        let shows_text = self.shows_text(id);
+        let Some(item) = self.items.get(&id) else { return };
+        match &item.kind {
+            ItemKind::Text if shows_text => {
+                if let Some((offset, text)) = rest(id, text) {
+                    let payload = assistant(id, text);
+                    out.push(Made::Streamed { item: id, offset, payload });
+                }
+            }
+            // The summary of a compaction is no part of the conversation that clients see.
+            ItemKind::Text => {}
+            ItemKind::Reasoning => {
+                if shows_text && !text.is_empty() {
+                    let duration_ms = at.0.saturating_sub(item.started_at.0).max(0);
+                    let item = ResponseItem::Reasoning {
+                        id: format!("reasoning_{id}"),
+                        content: [TextPart::new(text)],
+                        duration_ms,
+                    };
+                    out.push(Made::Part(Payload::ResponseItem(item)));
+                }
+            }
+            // Cut inside its arguments: it was never a call.
+            ItemKind::ToolCall { .. } if item.proposal.is_none() => {}
+            ItemKind::ToolCall { .. } => {
+                self.function_call(id, out);
+                out.push(Made::Part(call_output(id, end, text, result)));
+            }
+        }
+        self.items.remove(&id);
+    }
+
+    /// Sends the call once the decision is in, and only once.
+    fn function_call(&mut self, id: ItemId, out: &mut Vec<Made>) {
+        let Some(item) = self.items.get_mut(&id) else { return };
+        let (ItemKind::ToolCall { name, .. }, Some(proposal)) = (&item.kind, &item.proposal) else {
+            return;
+        };
+        if item.called {
+            return;
+        }
+        let (name, arguments) = shown_call(name, proposal);
+        item.called = true;
+        let id = format!("call_{id}");
+        let call = ResponseItem::FunctionCall { call_id: id.clone(), id, name, arguments };
+        out.push(Made::Part(Payload::ResponseItem(call)));
+    }
+
+    fn settled(&mut self, wait: WaitId, answer: &Answer, out: &mut Vec<Made>) {
+        let Some(id) = self.waits.remove(&wait) else { return };
+        if let Answer::Approved { instead: Some(instead), .. } = answer
+            && let Some(item) = self.items.get_mut(&id)
+        {
+            let judgement = Box::new(instead.judgement.clone());
+            item.proposal = Some(Proposal { args: instead.args.clone(), judgement });
+        }
+        self.function_call(id, out);
+    }
+
+    /// Presents the first open wait, if it was not presented yet.
+    fn present(&mut self, out: &mut Vec<Made>) {
+        let Some((wait, item)) = self.waits.first_key_value().map(|(w, i)| (*w, *i)) else {
+            self.presented = None;
+            return;
+        };
+        if self.presented.is_some_and(|(presented, _)| presented == wait) {
+            return;
+        }
+        let proposal = self.items.get(&item).and_then(|item| item.proposal.as_ref());
+        let Some(proposal) = proposal else { return };
+        let judgement = &proposal.judgement;
+        let apply_patch = judgement.patch.as_ref().map(|p| ApplyPatch { patch: p.to_string() });
+        let command = judgement.command.iter().map(|word| word.to_string()).collect();
+        self.presented = Some((wait, true));
+        out.push(Made::Request(wait, Payload::ApprovalRequest { command, apply_patch }));
+    }
+
+    fn shows_text(&self, id: ItemId) -> bool {
+        let purpose = self.items.get(&id).and_then(|item| self.calls.get(&item.call));
+        !matches!(purpose, Some(Purpose::Summarise))
+    }
+}
+
+impl Encoder for AgentloopEncoder {
+    fn entry(&mut self, entry: &LogEntry, out: &mut Out<'_>) {
+        let messages = self.messages(entry, |item, whole| {
+            let fresh = out.rest(item, Stream::Text, whole)?;
+            Some(((whole.len() - fresh.len()) as u64, fresh))
+        });
+        let streams = matches!(entry.event, Event::ItemCompleted { result: None, .. });
+        for message in messages {
+            let is_text = matches!(
+                message.payload,
+                Payload::ResponseItem(ResponseItem::Message { role: "assistant", .. })
+            );
+            if streams && is_text {
+                out.streamed(body(&message));
+            } else {
+                out.message(body(&message));
+            }
+        }
+        if let Some((_, read)) = &mut self.presented
+            && out.is_muted()
+        {
+            *read = false;
+        }
+    }
+
+    fn growth(&mut self, growth: &Growth, out: &mut Out<'_>) {
+        let is_text =
+            matches!(self.items.get(&growth.item), Some(Item { kind: ItemKind::Text, .. }));
+        if growth.stream != Stream::Text || !is_text || !self.shows_text(growth.item) {
+            return;
+        }
+        if let Some(fresh) = out.fresh(growth) {
+            let end = growth.offset + growth.text.len() as u64;
+            let id = self.ids.id(IdKind::Growth(end - fresh.len() as u64), growth.item.0);
+            let payload = assistant(growth.item, fresh);
+            out.streamed(body(&Message { id, payload }));
+        }
+    }
+
+    fn opening(&mut self, out: &mut Out<'_>) {
+        if let Some((turn, _)) = &self.turn {
+            let id = self.ids.id(IdKind::Entry(0), turn.0);
+            out.message(body(&Message { id, payload: Payload::LoadingState { loading: true } }));
+        }
+    }
+
+    fn pending(&mut self, out: &mut Out<'_>) {
+        if self.presented.is_none_or(|(_, read)| read) {
+            return;
+        }
+        self.presented = None;
+        let mut made = Vec::new();
+        self.present(&mut made);
+        for made in made {
+            if let Made::Request(wait, payload) = made {
+                let id = self.ids.id(IdKind::Request, wait.0);
+                out.message(body(&Message { id, payload }));
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Head<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    payload: &'a Payload,
+}
+
+/// The message as JSON without its closing brace.
+fn body(message: &Message) -> String {
+    let Message { id, payload } = message;
+    let mut text = to_json(&Head { id, kind: payload.kind(), payload });
+    text.pop();
+    text
+}
+
+/// None of our wire types can fail to serialise: no maps with odd keys, no failing types.
+pub(super) fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "{}".to_string())
+}
+
+pub(super) fn reply(session: Option<&SessionId>, number: u64, reply: &Reply) -> Frame {
+    let payload = reply_payload(reply);
+    let id = Ids::new(session).id(IdKind::Reply, Seq(number));
+    Frame::unstamped(to_json(&Head { id: &id, kind: payload.kind(), payload: &payload }))
+}
+
+pub(super) fn reply_payload(reply: &Reply) -> Payload {
+    match reply {
+        Reply::Complaint(told) => error(&told.message, &told.error, &told.code),
+        Reply::ContextInfo(info) => context_info(info),
+    }
+}
+
+fn error(message: &str, error: &str, code: &str) -> Payload {
+    let code = match code.parse() {
+        Ok(status) => Code::Status(status),
+        Err(_) => Code::Word(code.to_string()),
+    };
+    let details = ErrorDetails { error: error.to_string(), code };
+    Payload::Error { message: message.to_string(), details }
+}
+
+fn context_info(info: &ContextInfo) -> Payload {
+    Payload::ContextInfo {
+        token_count: info.tokens,
+        usage_percent: percent(info.tokens, info.tokens_max),
+        transcript_length: info.pieces,
+        max_tokens: info.tokens_max,
+        strategy: strategy_name(info.strategy),
+    }
+}
+
+fn strategy_name(strategy: Strategy) -> &'static str {
+    match strategy {
+        Strategy::Threshold => "ThresholdContextManager",
+        Strategy::Dummy => "DummyContextManager",
+    }
+}
+
+/// A share in percent, to one decimal place.
+fn percent(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        return 0.0;
+    }
+    let thousandths = u128::from(part) * 1000 + u128::from(whole) / 2;
+    (thousandths / u128::from(whole)) as f64 / 10.0
+}
+
+fn assistant(item: ItemId, text: &str) -> Payload {
+    let content = [TextPart::new(text)];
+    let id = format!("msg_{item}");
+    Payload::ResponseItem(ResponseItem::Message { id, role: "assistant", content })
+}
+
+fn system(seq: Seq, text: &str) -> Payload {
+    let content = [TextPart::new(text)];
+    let id = format!("sys_{seq}");
+    Payload::ResponseItem(ResponseItem::Message { id, role: "system", content })
+}
+
+/// The name and arguments that this dialect's clients know: the shell takes a list of words.
+fn shown_call(name: &str, proposal: &Proposal) -> (String, String) {
+    if name != "bash" {
+        return (name.to_string(), proposal.args.to_string());
+    }
+    #[derive(Serialize)]
+    struct Shell<'a> {
+        command: &'a [Text],
+    }
+    ("shell".to_string(), to_json(&Shell { command: &proposal.judgement.command }))
+}
+
+fn call_output(id: ItemId, end: End, text: &str, result: Option<&ToolResult>) -> Payload {
+    let failed = i32::from(end != End::Whole);
+    let metadata = ToolMetadata {
+        exit_code: result.and_then(|r| r.exit_code).unwrap_or(failed),
+        duration_seconds: result.map_or(0, |r| r.duration_ms) as f64 / 1000.0,
+    };
+    let shown = match result.and_then(|r| r.seen.as_deref()) {
+        Some(seen) if text.is_empty() => seen,
+        _ => text,
+    };
+    let item = ResponseItem::FunctionCallOutput {
+        id: format!("output_{id}"),
+        call_id: format!("call_{id}"),
+        output: to_json(&ToolOutput { output: shown, metadata }),
+    };
+    Payload::ResponseItem(item)
+}
+
+fn adopted(seq: Seq, piece: &Adopted, out: &mut Vec<Made>) {
+    let item = match piece {
+        Adopted::User { .. } => return, // Clients are not sent what users said.
+        Adopted::Agent { text } => ResponseItem::Message {
+            id: format!("msg_{seq}"),
+            role: "assistant",
+            content: [TextPart::new(text)],
+        },
+        Adopted::ToolCall { call_ref, name, args } => ResponseItem::FunctionCall {
+            id: call_ref.to_string(),
+            call_id: call_ref.to_string(),
+            name: name.to_string(),
+            arguments: args.to_string(),
+        },
+        Adopted::ToolResult { call_ref, output } => ResponseItem::FunctionCallOutput {
+            id: format!("output_{seq}"),
+            call_id: call_ref.to_string(),
+            output: output.to_string(),
+        },
+    };
+    out.push(Made::Part(Payload::ResponseItem(item)));
+}

@@ -1,0 +1,247 @@
+//! Entries to and from the lines of a session file.
+//!
+//! A line has the four fields that other readers of these files know (`timestamp`, `event_type`,
+//! `direction`, `message_data`), then `seq`, and on the first line of an entry its `event`. A long
+//! text stands once: the event refers to the message by `{"$in": pointer}`; a very long one is a
+//! file of its own, named by `{"$blob": name, "bytes": n}`. Reading is total.
+
+use polyloop_session::event::{Adopted, Stop, Work};
+use polyloop_session::item::Part;
+use polyloop_session::wait::{Answer, Then};
+use polyloop_session::{Event, LogEntry, Seq, SessionId, Timestamp};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::encode::{AgentloopEncoder, reply_payload, to_json};
+use super::ids::{IdKind, Ids};
+use super::wire::Message;
+use crate::time::{iso, parse_iso};
+use crate::{Reply, time};
+
+mod adopt;
+mod refer;
+
+/// A text of more bytes becomes a file of its own.
+pub const TEXT_IN_LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// The lines of an entry, each ended by a newline, and the files they name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Lines {
+    pub lines: Vec<String>,
+    pub blobs: Vec<Blob>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub struct Blob {
+    pub name: String,
+    pub text: String,
+}
+
+/// What a line of a file turned out to be.
+#[derive(Debug, PartialEq)]
+pub enum Line {
+    Entry(LogEntry),
+    /// A further message of the entry `seq`.
+    More {
+        seq: Seq,
+    },
+    /// What went to one client alone; never replayed.
+    Audit,
+    /// Written by another program; it has no number of its own.
+    Foreign {
+        at: Timestamp,
+        piece: Option<Adopted>,
+    },
+    /// It holds no event that can be read; `seq` where that much was legible.
+    Damaged {
+        seq: Option<Seq>,
+        why: String,
+    },
+}
+
+/// Writes one session's entries. A fold: it must see every entry of the running turn.
+pub struct FileEncoder {
+    encoder: AgentloopEncoder,
+    ids: Ids,
+}
+
+enum Direction {
+    Incoming,
+    Outgoing,
+    None,
+}
+
+impl FileEncoder {
+    pub fn new(session: &SessionId) -> FileEncoder {
+        FileEncoder { encoder: AgentloopEncoder::new(session), ids: Ids::new(Some(session)) }
+    }
+
+    pub fn lines(&mut self, entry: &LogEntry) -> Lines {
+        let mut data: Vec<(Direction, Value)> = Vec::new();
+        if let Some(incoming) = self.incoming(entry) {
+            data.push((Direction::Incoming, incoming));
+        }
+        for message in self.encoder.messages(entry, |_, whole| Some((0, whole))) {
+            data.push((Direction::Outgoing, value(&message)));
+        }
+        if data.is_empty() {
+            data.push((Direction::None, Value::Null));
+        }
+        let mut out = Lines::default();
+        let mut event = serde_json::to_value(&entry.event).ok();
+        for (direction, mut data) in data {
+            let event = event.take().map(|mut event| {
+                refer::shorten(&mut event, &data);
+                refer::extract(&mut event, entry.seq, &mut out.blobs);
+                event
+            });
+            refer::extract(&mut data, entry.seq, &mut out.blobs);
+            out.lines.push(line(entry.at, direction, data, entry.seq, event));
+        }
+        out
+    }
+
+    /// What a client sent that made this entry, in this dialect's words, whoever sent it.
+    fn incoming(&self, entry: &LogEntry) -> Option<Value> {
+        let id = self.ids.id(IdKind::Entry(0x100), entry.seq);
+        let message =
+            |kind: &str, payload: Value| Some(json!({"id": id, "type": kind, "payload": payload}));
+        match &entry.event {
+            Event::SessionCreated { .. } => Some(json!({"event": "session_started"})),
+            Event::MessageQueued { content, client_ref, .. } => {
+                let part = |Part::Text { text }: &Part| json!({"type": "input_text", "text": text});
+                let content: Vec<Value> = content.iter().map(part).collect();
+                let id = client_ref.as_deref().unwrap_or(&id);
+                let item = json!({"type": "message", "role": "user", "content": content});
+                let payload = json!({"input": [item]});
+                Some(json!({"id": id, "type": "user_input", "payload": payload}))
+            }
+            Event::WaitSettled { answer, .. } => message("approval_response", review(answer)),
+            Event::ExplainAsked { .. } => {
+                message("approval_response", json!({"review": "explain"}))
+            }
+            Event::TurnStarted { work: Work::Compact { .. } } => {
+                Some(json!({"id": id, "type": "manual_compact"}))
+            }
+            Event::TurnStopping { reason: Stop::Interrupted { reason, .. } } => {
+                message("interrupt", json!({"reason": reason}))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A line for what went to one client alone: an error, a context report.
+pub fn audit_line(session: &SessionId, at: Timestamp, last: Seq, reply: &Reply) -> String {
+    let id = Ids::new(Some(session)).id(IdKind::Reply, last);
+    let data = value(&Message { id, payload: reply_payload(reply) });
+    let mut fields = fields(at, Direction::Outgoing, data, last);
+    fields.audit = Some(true);
+    ended(&fields)
+}
+
+fn value(message: &Message) -> Value {
+    let payload = serde_json::to_value(&message.payload).unwrap_or_default();
+    json!({"id": message.id, "type": message.payload.kind(), "payload": payload})
+}
+
+fn review(answer: &Answer) -> Value {
+    match answer {
+        Answer::Approved { instead: Some(instead), .. } => {
+            json!({"review": "yes", "applyPatch": {"patch": instead.judgement.patch}})
+        }
+        Answer::Approved { grants, instead: None } if grants.is_empty() => json!({"review": "yes"}),
+        Answer::Approved { .. } => json!({"review": "always"}),
+        Answer::Denied { message, then } => {
+            let review = match then {
+                Then::Continue => "no-continue",
+                Then::EndTurn => "no-exit",
+            };
+            json!({"review": review, "customDenyMessage": message})
+        }
+    }
+}
+
+/// A line's fields in the order that people read them.
+#[derive(Serialize)]
+struct Fields {
+    timestamp: String,
+    event_type: &'static str,
+    direction: &'static str,
+    message_data: Value,
+    seq: Seq,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit: Option<bool>,
+}
+
+fn fields(at: Timestamp, direction: Direction, message_data: Value, seq: Seq) -> Fields {
+    let (event_type, direction) = match direction {
+        Direction::Incoming => ("websocket_message_received", "incoming"),
+        Direction::Outgoing => ("websocket_message_sent", "outgoing"),
+        Direction::None => ("session_event", "outgoing"),
+    };
+    let (event, audit) = (None, None);
+    Fields { timestamp: iso(at), event_type, direction, message_data, seq, event, audit }
+}
+
+fn line(at: Timestamp, to: Direction, data: Value, seq: Seq, event: Option<Value>) -> String {
+    let mut fields = fields(at, to, data, seq);
+    fields.event = event;
+    ended(&fields)
+}
+
+fn ended(fields: &Fields) -> String {
+    let mut line = to_json(fields);
+    line.push('\n');
+    line
+}
+
+/// Reads one line. `blob` finds the text of a file that the line names.
+pub fn read_line(line: &str, blob: &dyn Fn(&str) -> Option<String>) -> Line {
+    let damaged = |seq, why: &str| Line::Damaged { seq, why: why.to_string() };
+    let mut fields: Map<String, Value> = match serde_json::from_str(line) {
+        Ok(fields) => fields,
+        Err(error) => return damaged(None, &format!("not a JSON object: {error}")),
+    };
+    let at = fields.get("timestamp").and_then(Value::as_str).and_then(time::parse_iso);
+    let seq = fields.get("seq").and_then(Value::as_u64).map(Seq);
+    if fields.contains_key("audit") {
+        return Line::Audit;
+    }
+    let Some(seq) = seq else {
+        return match (at, fields.get("event_type").and_then(Value::as_str)) {
+            (Some(at), Some(_)) => Line::Foreign { at, piece: adopt::piece(&fields) },
+            _ => damaged(None, "neither ours nor another program's: no timestamp or event_type"),
+        };
+    };
+    let Some(mut event) = fields.remove("event") else { return Line::More { seq } };
+    let Some(at) = at else { return damaged(Some(seq), "no timestamp") };
+    let mut data = fields.remove("message_data").unwrap_or_default();
+    let found = refer::restore(&mut data, blob) && refer::restore(&mut event, blob);
+    if !found {
+        return damaged(Some(seq), "a file that holds one of its texts is missing");
+    }
+    refer::lengthen(&mut event, &data);
+    match serde_json::from_value(event) {
+        Ok(event) => Line::Entry(LogEntry { seq, at, event }),
+        Err(error) => damaged(Some(seq), &format!("an event this version does not know: {error}")),
+    }
+}
+
+/// A line as REST shows it: texts that stand in files of their own are put back.
+pub fn restored(line: &str, blob: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let mut value: Value = serde_json::from_str(line).ok()?;
+    refer::restore(&mut value, blob);
+    Some(value.to_string())
+}
+
+/// The time a line was written, for lists.
+pub fn line_time(line: &str) -> Option<Timestamp> {
+    #[derive(serde::Deserialize)]
+    struct Timed<'a> {
+        timestamp: &'a str,
+    }
+    parse_iso(serde_json::from_str::<Timed<'_>>(line).ok()?.timestamp)
+}

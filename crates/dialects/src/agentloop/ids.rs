@@ -1,0 +1,76 @@
+//! Message ids that need not be remembered: the same session, place and part always give the same
+//! id, after a restart too. They look like UUIDs (version 8) and hold their place in the last
+//! group, so that an answer can name the request it answers.
+
+use polyloop_session::{Seq, SessionId, WaitId};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IdKind {
+    /// A message about an entry; part `n` of it.
+    Entry(u16),
+    /// Characters of an item, by their offset.
+    Growth(u64),
+    /// A request that waits for an answer.
+    Request,
+    /// An answer to one client, by the connection's count.
+    Reply,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ids {
+    session: u64,
+}
+
+impl Ids {
+    pub(super) fn new(session: Option<&SessionId>) -> Ids {
+        Ids { session: fnv(session.map_or("", SessionId::as_str).bytes()) }
+    }
+
+    pub(super) fn id(self, kind: IdKind, place: Seq) -> String {
+        let (tag, salt) = match kind {
+            IdKind::Entry(part) => (1, u64::from(part)),
+            IdKind::Growth(offset) => (2, offset),
+            IdKind::Request => (3, 0),
+            IdKind::Reply => (4, 0),
+        };
+        let low = place.0 & 0xffff_ffff_ffff;
+        let mixed = fnv(self.session.to_le_bytes().into_iter().chain(salt.to_le_bytes()));
+        let (a, b, c) = (mixed >> 32, (mixed >> 16) & 0xffff, mixed & 0xfff);
+        format!("{a:08x}-{b:04x}-8{c:03x}-8{tag:03x}-{low:012x}")
+    }
+
+    /// The wait that a request id of this session names.
+    pub(super) fn wait(self, id: &str) -> Option<WaitId> {
+        let place = u64::from_str_radix(id.rsplit('-').next()?, 16).ok()?;
+        let wait = WaitId(Seq(place));
+        (self.id(IdKind::Request, wait.0) == id.to_ascii_lowercase()).then_some(wait)
+    }
+}
+
+/// FNV-1a: short, stable over versions, and not a secret.
+fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_id_names_its_wait_in_its_own_session_only() {
+        let one = SessionId::parse("one").ok();
+        let two = SessionId::parse("two").ok();
+        let (one, two) = (Ids::new(one.as_ref()), Ids::new(two.as_ref()));
+        let id = one.id(IdKind::Request, Seq(77));
+        assert_eq!(id.len(), 36);
+        assert_eq!(one.wait(&id), Some(WaitId(Seq(77))));
+        assert_eq!(one.wait(&id.to_uppercase()), Some(WaitId(Seq(77))));
+        assert_eq!(two.wait(&id), None);
+        assert_eq!(one.wait(&one.id(IdKind::Entry(0), Seq(77))), None);
+        for nonsense in ["", "-", "zz", "ffffffffffffffffffffff"] {
+            assert_eq!(one.wait(nonsense), None);
+        }
+    }
+}

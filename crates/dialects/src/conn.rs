@@ -1,0 +1,216 @@
+//! What every dialect's rendering has in common: the stamp of place on each frame, how much of
+//! each open item was sent, and catching up from a cursor.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use polyloop_session::{Event, Growth, ItemId, LogEntry, Seq, SessionId, Stream, Update};
+
+use crate::{Cursor, Dialect, Encoder, Frame};
+
+/// Bytes sent of each open item.
+#[derive(Clone, Debug, Default)]
+struct Sent {
+    open: BTreeSet<ItemId>,
+    bytes: BTreeMap<(ItemId, Stream), u64>,
+}
+
+impl Sent {
+    fn of(&self, item: ItemId, stream: Stream) -> u64 {
+        self.bytes.get(&(item, stream)).copied().unwrap_or(0)
+    }
+
+    fn close(&mut self, item: ItemId) {
+        self.open.remove(&item);
+        self.bytes.retain(|(open, _), _| *open != item);
+    }
+}
+
+/// Where an encoder puts its messages. A body is a JSON object without its closing brace; the
+/// view adds the place and the brace.
+pub struct Out<'a> {
+    sent: &'a mut Sent,
+    bodies: Vec<Body>,
+    muted: bool,
+}
+
+struct Body {
+    text: String,
+    structural: bool,
+}
+
+impl Out<'_> {
+    /// A message that is there whether or not the item was streamed before.
+    pub fn message(&mut self, body: String) {
+        self.bodies.push(Body { text: body, structural: true });
+    }
+
+    /// The part of a whole text that was not sent yet; afterwards all of it counts as sent.
+    pub fn rest<'t>(&mut self, item: ItemId, stream: Stream, whole: &'t str) -> Option<&'t str> {
+        let sent = self.sent.of(item, stream);
+        self.unsent(item, stream, 0, sent, whole)
+    }
+
+    /// The part of a growth that was not sent yet.
+    pub fn fresh<'t>(&mut self, growth: &'t Growth) -> Option<&'t str> {
+        let sent = self.sent.of(growth.item, growth.stream);
+        self.unsent(growth.item, growth.stream, growth.offset, sent, &growth.text)
+    }
+
+    fn unsent<'t>(
+        &mut self,
+        item: ItemId,
+        stream: Stream,
+        offset: u64,
+        sent: u64,
+        text: &'t str,
+    ) -> Option<&'t str> {
+        let known = usize::try_from(sent.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let mut from = known.min(text.len());
+        // A cursor may point into a character: then that character is sent whole.
+        while !text.is_char_boundary(from) {
+            from -= 1;
+        }
+        self.sent.bytes.insert((item, stream), offset.saturating_add(text.len() as u64));
+        let fresh = &text[from..];
+        (!fresh.is_empty()).then_some(fresh)
+    }
+
+    /// A message that carries characters of a stream.
+    pub fn streamed(&mut self, body: String) {
+        self.bodies.push(Body { text: body, structural: false });
+    }
+
+    /// Nobody reads what is put here: the encoder only catches up.
+    pub fn is_muted(&self) -> bool {
+        self.muted
+    }
+}
+
+/// An encoder with its place in the log.
+pub struct View {
+    encoder: Box<dyn Encoder>,
+    session: SessionId,
+    at: Seq,
+    sent: Sent,
+}
+
+impl View {
+    pub fn new(dialect: &dyn Dialect, session: &SessionId) -> View {
+        View {
+            encoder: dialect.encoder(session),
+            session: session.clone(),
+            at: Seq::NONE,
+            sent: Sent::default(),
+        }
+    }
+
+    /// Renders an update.
+    pub fn see(&mut self, update: &Update) -> Vec<Frame> {
+        match update {
+            Update::Logged(entry) => self.see_entry(entry, 0),
+            Update::Grew(growth) => self.see_growth(growth),
+        }
+    }
+
+    /// Takes in an entry that the client has already.
+    pub fn skip(&mut self, entry: &LogEntry) {
+        let _ = self.entry(entry, true);
+        self.passed(entry);
+    }
+
+    /// Continues where a client left off; call it when all entries up to the cursor's were
+    /// skipped. What the cursor says of items that are not open is ignored.
+    pub fn resume(&mut self, cursor: &Cursor) {
+        for (item, stream, bytes) in &cursor.sent {
+            if self.sent.open.contains(item) {
+                self.sent.bytes.insert((*item, *stream), *bytes);
+            }
+        }
+    }
+
+    /// Renders an entry of which the client has the first `parts` messages.
+    pub fn see_entry(&mut self, entry: &LogEntry, parts: u32) -> Vec<Frame> {
+        let before = self.at;
+        let bodies = self.entry(entry, false);
+        let last = bodies.len().saturating_sub(1);
+        let mut frames = Vec::with_capacity(bodies.len());
+        let mut structural = 0;
+        for (index, body) in bodies.into_iter().enumerate() {
+            structural += u32::from(body.structural);
+            if body.structural && structural <= parts {
+                continue;
+            }
+            if index == last {
+                self.passed(entry);
+                frames.push(self.stamp(body.text, entry.seq, 0));
+            } else {
+                frames.push(self.stamp(body.text, before, structural));
+            }
+        }
+        self.passed(entry);
+        frames
+    }
+
+    fn see_growth(&mut self, growth: &Growth) -> Vec<Frame> {
+        let mut out = Out { sent: &mut self.sent, bodies: Vec::new(), muted: false };
+        self.encoder.growth(growth, &mut out);
+        let bodies = out.bodies;
+        self.stamp_all(bodies)
+    }
+
+    /// What a client that attaches without a cursor is owed of a running turn.
+    pub fn opening(&mut self) -> Vec<Frame> {
+        let mut out = Out { sent: &mut self.sent, bodies: Vec::new(), muted: false };
+        self.encoder.opening(&mut out);
+        let bodies = out.bodies;
+        self.stamp_all(bodies)
+    }
+
+    /// What waits for an answer and was not sent by this view.
+    pub fn pending(&mut self) -> Vec<Frame> {
+        let mut out = Out { sent: &mut self.sent, bodies: Vec::new(), muted: false };
+        self.encoder.pending(&mut out);
+        let bodies = out.bodies;
+        self.stamp_all(bodies)
+    }
+
+    fn entry(&mut self, entry: &LogEntry, muted: bool) -> Vec<Body> {
+        if let Event::ItemStarted { .. } = entry.event {
+            self.sent.open.insert(ItemId(entry.seq));
+        }
+        let mut out = Out { sent: &mut self.sent, bodies: Vec::new(), muted };
+        self.encoder.entry(entry, &mut out);
+        out.bodies
+    }
+
+    /// All of the entry was sent; until then its item counts as open.
+    fn passed(&mut self, entry: &LogEntry) {
+        if let Event::ItemCompleted { item, .. } = entry.event {
+            self.sent.close(item);
+        }
+        self.at = entry.seq;
+    }
+
+    fn stamp_all(&self, bodies: Vec<Body>) -> Vec<Frame> {
+        bodies.into_iter().map(|body| self.stamp(body.text, self.at, 0)).collect()
+    }
+
+    fn stamp(&self, mut text: String, seq: Seq, parts: u32) -> Frame {
+        use std::fmt::Write;
+        let stamp_at = text.len();
+        let _ = write!(text, ",\"session_id\":\"{}\",\"seq\":{seq}", self.session);
+        if parts > 0 || !self.sent.bytes.is_empty() {
+            let sent = self.sent.bytes.iter().map(|((item, s), bytes)| (*item, *s, *bytes));
+            let cursor = Cursor { seq, parts, sent: sent.collect() };
+            let _ = write!(text, ",\"cursor\":\"{cursor}\"");
+        }
+        text.push('}');
+        Frame { text: Bytes::from(text), stamp_at: Some(stamp_at) }
+    }
+
+    /// The stamp of a client that has everything this view has seen.
+    pub fn place(&self) -> Bytes {
+        self.stamp(String::new(), self.at, 0).text
+    }
+}

@@ -1,0 +1,129 @@
+//! Where a client stands in a session: the last entry it has whole, how many messages of the next
+//! entry it has, and how many bytes of each open item.
+//!
+//! Text form: `14`, `14+1`, `14~12t57`, `14+1~12t57,13o20`. It comes back from clients, so it is
+//! hostile input: parsing is total, and whoever uses it clamps it to what is there.
+
+use std::fmt::{self, Write};
+
+use polyloop_session::{ItemId, Seq, Stream};
+
+/// More open items than any turn has; a longer cursor is refused.
+pub const CURSOR_ITEMS_MAX: usize = 64;
+pub const CURSOR_BYTES_MAX: usize = 2048;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    pub seq: Seq,
+    /// Messages of entry `seq + 1` that were sent.
+    pub parts: u32,
+    pub sent: Vec<(ItemId, Stream, u64)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadCursor;
+
+impl fmt::Display for BadCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("since: use the `seq` or the `cursor` of the last message you received")
+    }
+}
+
+impl Cursor {
+    pub fn at(seq: Seq) -> Cursor {
+        Cursor { seq, ..Cursor::default() }
+    }
+
+    pub fn parse(text: &str) -> Result<Cursor, BadCursor> {
+        if text.len() > CURSOR_BYTES_MAX {
+            return Err(BadCursor);
+        }
+        // A query may carry the plus sign as a blank.
+        let text = text.trim().replace(' ', "+");
+        let (head, items) =
+            text.split_once('~').map_or((text.as_str(), None), |(h, i)| (h, Some(i)));
+        let (seq, parts) = head.split_once('+').map_or((head, None), |(s, p)| (s, Some(p)));
+        let seq = Seq(number(seq)?);
+        let parts = parts.map_or(Ok(0), number)?;
+        let sent = match items {
+            None => Vec::new(),
+            Some(items) => items.split(',').map(item).collect::<Result<Vec<_>, _>>()?,
+        };
+        if sent.len() > CURSOR_ITEMS_MAX {
+            return Err(BadCursor);
+        }
+        Ok(Cursor { seq, parts, sent })
+    }
+}
+
+fn number<N: std::str::FromStr>(text: &str) -> Result<N, BadCursor> {
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if digits { text.parse().map_err(|_| BadCursor) } else { Err(BadCursor) }
+}
+
+fn item(text: &str) -> Result<(ItemId, Stream, u64), BadCursor> {
+    let at = text.find(|c: char| c.is_ascii_alphabetic()).ok_or(BadCursor)?;
+    let stream = match text.as_bytes().get(at) {
+        Some(b't') => Stream::Text,
+        Some(b'a') => Stream::Args,
+        Some(b'o') => Stream::Output,
+        _ => return Err(BadCursor),
+    };
+    let (id, bytes) = (&text[..at], &text[at + 1..]);
+    Ok((ItemId(Seq(number(id)?)), stream, number(bytes)?))
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.seq)?;
+        if self.parts > 0 {
+            write!(f, "+{}", self.parts)?;
+        }
+        for (at, (item, stream, bytes)) in self.sent.iter().enumerate() {
+            f.write_char(if at == 0 { '~' } else { ',' })?;
+            let letter = match stream {
+                Stream::Text => 't',
+                Stream::Args => 'a',
+                Stream::Output => 'o',
+            };
+            write!(f, "{item}{letter}{bytes}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stream() -> impl Strategy<Value = Stream> {
+        prop_oneof![Just(Stream::Text), Just(Stream::Args), Just(Stream::Output)]
+    }
+
+    proptest! {
+        #[test]
+        fn parse_reads_back_what_display_wrote(
+            seq in any::<u64>(),
+            parts in any::<u32>(),
+            sent in proptest::collection::vec((any::<u64>(), stream(), any::<u64>()), 0..5),
+        ) {
+            let sent = sent.into_iter().map(|(i, s, b)| (ItemId(Seq(i)), s, b)).collect();
+            let cursor = Cursor { seq: Seq(seq), parts, sent };
+            prop_assert_eq!(Cursor::parse(&cursor.to_string()), Ok(cursor));
+        }
+
+        #[test]
+        fn parse_is_total(text in "[0-9+~,taox -]{0,40}|.{0,40}") {
+            let _ = Cursor::parse(&text);
+        }
+    }
+
+    #[test]
+    fn examples() {
+        for bad in ["", "x", "-1", "1+", "1~", "1~2", "1~2z3", "1~t3", "99999999999999999999"] {
+            assert_eq!(Cursor::parse(bad), Err(BadCursor), "{bad}");
+        }
+        assert_eq!(Cursor::parse("14 1~12t57"), Cursor::parse("14+1~12t57"));
+    }
+}

@@ -1,0 +1,99 @@
+//! The HTTP side: routes, and the guard that every request passes first.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, UPGRADE, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use polyloop_agent::sessions::Sessions;
+use tokio_util::sync::CancellationToken;
+
+use crate::auth::{Asked, Guard};
+use crate::view::DialectView;
+use crate::{page, query, rest, socket};
+
+/// What requests share.
+pub struct App {
+    pub sessions: Sessions<DialectView>,
+    pub guard: Guard,
+    pub message_bytes_max: usize,
+    /// Cancelled when the server begins to stop.
+    pub closing: CancellationToken,
+}
+
+pub fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/", any(socket::or_page))
+        .route("/ws", any(socket::upgrade))
+        .route("/ws/", any(socket::upgrade))
+        .route("/ws/{id}", any(socket::upgrade))
+        .route("/agentloop", any(socket::upgrade))
+        .route("/agentloop/{id}", any(socket::upgrade))
+        .route("/healthz", get(rest::healthz))
+        .route("/sessions", get(rest::list).post(rest::create))
+        .route("/sessions/{id}", get(rest::read).delete(rest::archive).post(rest::act))
+        .fallback(rest::not_here)
+        .method_not_allowed_fallback(rest::wrong_method)
+        .layer(middleware::from_fn_with_state(app.clone(), guard))
+        .with_state(app)
+}
+
+pub fn is_upgrade(headers: &HeaderMap) -> bool {
+    let upgrade = headers.get(UPGRADE).and_then(|value| value.to_str().ok());
+    upgrade.is_some_and(|value| value.eq_ignore_ascii_case("websocket"))
+}
+
+async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let asked = Asked {
+        method: request.method(),
+        uri: request.uri(),
+        headers: request.headers(),
+        is_upgrade: is_upgrade(request.headers()),
+    };
+    let is_home = asked.uri.path() == "/" && asked.method == Method::GET && !asked.is_upgrade;
+    let passed = match app.guard.check(&asked) {
+        Ok(passed) => passed,
+        Err(denied) if denied.status == StatusCode::UNAUTHORIZED && is_home => {
+            return page::token_needed();
+        }
+        Err(denied) => {
+            tracing::info!(path = asked.uri.path(), status = %denied.status, "refused: {}", denied.why);
+            return rest::error(denied.status, denied.why);
+        }
+    };
+    if passed.token_in_url && is_home {
+        let query = query::Query::of(request.uri());
+        let token = query.get("token").unwrap_or_default();
+        return page::token_taken(&app.guard.cookie_name(), token);
+    }
+    let preflight = request.method() == Method::OPTIONS;
+    let mut response = match preflight {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => next.run(request).await,
+    };
+    if let Some(origin) = passed.other_origin {
+        share(response.headers_mut(), &origin, preflight);
+    }
+    response
+}
+
+/// Lets a page of an allowed origin read the answer.
+fn share(headers: &mut HeaderMap, origin: &str, preflight: bool) {
+    let Ok(origin) = HeaderValue::from_str(origin) else { return };
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(VARY, HeaderValue::from_static("Origin"));
+    if preflight {
+        let methods = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
+        let allowed = HeaderValue::from_static("Content-Type, Authorization");
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);
+        headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    }
+}

@@ -1,0 +1,282 @@
+//! The command line of `polyloop`.
+//!
+//! Only takes words apart: the flags of `serve` come from the table of settings and are judged
+//! with the environment and `.env` by `Config`.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
+
+use crate::config::settings::{self, Group, Kind, Preset, Setting};
+use crate::config::{Config, ConfigError, ServeArgs};
+
+const DEMO_DIR: &str = "polyloop-demo";
+
+const EXAMPLES: &str = "\
+Examples:
+  polyloop demo                            Try it: no key, no network, nothing to set up
+  polyloop serve --provider offline        Serve the directory you are in
+  polyloop serve --help                    Every setting";
+
+const SERVE_ABOUT: &str = "\
+Serve agents to every client, with the model and the directory you choose.
+
+Every flag but --addr is also an environment variable (--session-store-path is \
+SESSION_STORE_PATH), and may stand in a .env file where you start the server. A flag wins over \
+the environment, which wins over .env; an empty value counts as none. Keep secrets out of flags: \
+every user of the machine can list them.";
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  polyloop serve --provider offline --working-directory ~/project
+  polyloop serve --provider offline --session-store-path ./sessions
+  PROVIDER=offline PORT=9000 polyloop serve
+  POLYLOOP_TOKEN=$(openssl rand -hex 32) polyloop serve --provider offline \\
+      --host 0.0.0.0 --allowed-hosts agent.example.org";
+
+const DEMO_EXAMPLES: &str = "\
+Examples:
+  polyloop demo
+  polyloop demo --port 9000 --dir /tmp/polyloop";
+
+/// One agent server that every client can talk to.
+#[derive(Debug, Parser)]
+#[command(name = "polyloop", version, arg_required_else_help = true, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Serve agents to every client
+    #[command(long_about = SERVE_ABOUT, after_help = SERVE_EXAMPLES)]
+    Serve(ServeArgs),
+    /// Try it with the offline model: no key, no network
+    #[command(
+        long_about = "Try it with the offline model: no key, no network.\n\nOnly this machine can \
+                      connect. The environment and .env have no say here.",
+        after_help = DEMO_EXAMPLES
+    )]
+    Demo(DemoArgs),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct DemoArgs {
+    /// Port to listen on; 0 takes any free one [default: 8080, or a free one if that is taken]
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Where sessions, todos and the agent's workspace are kept; made if it is not there
+    #[arg(long, value_name = "DIR", default_value = DEMO_DIR)]
+    pub dir: PathBuf,
+}
+
+/// The configuration of `polyloop demo`; makes the workspace.
+///
+/// If the port is taken and `args.port` is none, the caller tries a free one.
+pub fn demo_config(args: &DemoArgs, start_dir: &Path) -> Result<Config, ConfigError> {
+    let dir = start_dir.join(&args.dir);
+    let workspace = dir.join("workspace");
+    std::fs::create_dir_all(&workspace).map_err(|error| {
+        let problem = format!("--dir: cannot make {}: {error}", workspace.display());
+        ConfigError::new(vec![problem])
+    })?;
+    let mut flags = ServeArgs::default();
+    flags.set(&settings::PROVIDER, "offline");
+    flags.set(&settings::SESSION_STORE_PATH, dir.join("sessions"));
+    flags.set(&settings::TODOS_STORE_PATH, dir.join("todos"));
+    flags.set(&settings::WORKING_DIRECTORY, workspace);
+    if let Some(port) = args.port {
+        flags.set(&settings::PORT, port.to_string());
+    }
+    Config::of_flags(&flags, start_dir)
+}
+
+impl Args for ServeArgs {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        settings::ALL.iter().fold(command, |command, setting| command.arg(flag(setting)))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for ServeArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut args = Self::default();
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        for setting in settings::ALL {
+            if let Some(value) = matches.get_one::<OsString>(setting.flag) {
+                self.set(setting, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes any value: it is judged later, like one from the environment, and with the same words.
+fn flag(setting: &'static Setting) -> Arg {
+    let flag = Arg::new(setting.flag)
+        .long(setting.flag)
+        .value_name(setting.kind.placeholder())
+        .value_parser(clap::value_parser!(OsString))
+        .allow_negative_numbers(true)
+        .help_heading(heading(setting.group))
+        .help(help(setting));
+    match setting.kind {
+        Kind::Switch => flag.num_args(0..=1).default_missing_value("true"),
+        _ => flag,
+    }
+}
+
+fn help(setting: &Setting) -> String {
+    let values = match setting.kind {
+        Kind::Word { words, .. } => format!(" [{}]", words.join("|")),
+        _ => String::new(),
+    };
+    let preset = match setting.preset {
+        Preset::Is(value) => format!(" [default: {value}]"),
+        Preset::Unset("") => String::new(),
+        Preset::Unset(otherwise) => format!(" [otherwise: {}]", otherwise.replace('`', "")),
+    };
+    format!("{}{values}{preset}", setting.help)
+}
+
+fn heading(group: Group) -> &'static str {
+    match group {
+        Group::Server => "Server",
+        Group::Model => "Model",
+        Group::Agent => "Agent",
+        Group::Storage => "Storage",
+        Group::Context => "Context",
+        Group::Access => "Who may connect",
+        Group::Logging => "Logging",
+        Group::Limits => "Limits",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Provider;
+    use clap::CommandFactory;
+    use clap::error::ErrorKind;
+
+    fn demo(words: &[&str]) -> DemoArgs {
+        match Cli::try_parse_from([&["polyloop", "demo"], words].concat()).unwrap().command {
+            Command::Demo(args) => args,
+            Command::Serve(args) => panic!("{args:?}"),
+        }
+    }
+
+    fn help_of(words: &[&str]) -> String {
+        Cli::try_parse_from([&["polyloop"], words].concat()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn no_words_show_the_help() {
+        let error = Cli::try_parse_from(["polyloop"]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
+        let help = error.to_string();
+        for word in ["Usage: polyloop", "serve", "demo", "Examples:", "--version"] {
+            assert!(help.contains(word), "{word}\n{help}");
+        }
+    }
+
+    #[test]
+    fn the_version_is_the_package_s() {
+        let error = Cli::try_parse_from(["polyloop", "--version"]).unwrap_err();
+        assert_eq!(error.to_string(), format!("polyloop {}\n", env!("CARGO_PKG_VERSION")));
+    }
+
+    #[test]
+    fn the_help_of_serve_has_every_setting() {
+        let help = help_of(&["serve", "--help"]);
+        for setting in settings::ALL {
+            assert!(help.contains(&format!("--{}", setting.flag)), "{}", setting.flag);
+            assert!(help.contains(&format!("{}:", heading(setting.group))), "{:?}", setting.group);
+        }
+        assert!(help.contains("[default: 8080]"), "{help}");
+        assert!(help.contains("[otherwise: HOST and PORT]"), "{help}");
+        assert!(help.contains("[suggest|auto-edit|full-auto]"), "{help}");
+    }
+
+    #[test]
+    fn flags_are_shown_without_their_values() {
+        let words = ["polyloop", "serve", "--port", "9", "--polyloop-token", "hunter2"];
+        let cli = Cli::try_parse_from(words).unwrap();
+        let expected = r#"Cli { command: Serve({"polyloop-token", "port"}) }"#;
+        assert_eq!(format!("{cli:?}"), expected);
+    }
+
+    #[test]
+    fn wrong_words_are_refused() {
+        let cases: [(&[&str], ErrorKind); 6] = [
+            (&["sevre"], ErrorKind::InvalidSubcommand),
+            (&["serve", "--prot", "1"], ErrorKind::UnknownArgument),
+            (&["serve", "--port"], ErrorKind::InvalidValue),
+            (&["serve", "--port", "1", "--port", "2"], ErrorKind::ArgumentConflict),
+            (&["serve", "now"], ErrorKind::UnknownArgument),
+            (&["demo", "--port", "70000"], ErrorKind::ValueValidation),
+        ];
+        for (words, kind) in cases {
+            let error = Cli::try_parse_from([&["polyloop"], words].concat()).unwrap_err();
+            assert_eq!(error.kind(), kind, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn the_demo_needs_nothing_and_makes_its_workspace() {
+        let start = tempfile::tempdir().unwrap();
+        let root = start.path().canonicalize().unwrap();
+        // Neither of these may count.
+        std::fs::write(root.join(".env"), "PORT=1\nbroken line here\n").unwrap();
+
+        let args = demo(&[]);
+        assert!(args.port.is_none());
+        let config = demo_config(&args, &root).unwrap();
+        let dir = root.join("polyloop-demo");
+        assert!(dir.join("workspace").is_dir());
+        assert_eq!(config.working_directory, dir.join("workspace"));
+        assert_eq!(config.session_store, Some(dir.join("sessions")));
+        assert_eq!(config.todos_store, Some(dir.join("todos")));
+        assert_eq!(config.model.provider, Provider::Offline);
+        assert_eq!(config.model.name, "offline");
+        assert_eq!(config.addr().to_string(), "127.0.0.1:8080");
+        assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+
+        demo_config(&args, &root).expect("a second time");
+    }
+
+    #[test]
+    fn the_demo_takes_a_port_and_a_directory() {
+        let start = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let dir = elsewhere.path().canonicalize().unwrap().join("a b");
+        let args = demo(&["--port", "0", "--dir", dir.to_str().unwrap()]);
+        let config = demo_config(&args, start.path()).unwrap();
+        assert_eq!(config.port, 0);
+        assert_eq!(config.session_store, Some(dir.join("sessions")));
+    }
+
+    #[test]
+    fn the_demo_says_why_it_cannot_make_its_workspace() {
+        let start = tempfile::tempdir().unwrap();
+        std::fs::write(start.path().join("file"), "").unwrap();
+        let error = demo_config(&demo(&["--dir", "file"]), start.path()).unwrap_err();
+        let path = start.path().join("file/workspace");
+        let expected = format!("--dir: cannot make {}: ", path.display());
+        assert!(error.to_string().starts_with(&expected), "{error}");
+    }
+}

@@ -1,0 +1,182 @@
+//! Reads every setting into its place, and checks what several of them mean together.
+//!
+//! Looks at files and directories, but makes none.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::settings::{self, Kind, Setting};
+use super::source::{Reader, shown};
+use super::value::{self, AgentKind, ApprovalMode, ContextStrategy, LogFormat, LogLevel};
+use super::{Access, Approval, Config, Context, Limits, Log, provider};
+
+/// Reads every setting before it gives up, so that all problems are noted.
+pub(super) fn config(reader: &mut Reader<'_>) -> Option<Config> {
+    let addr = read_addr(reader);
+    let working_directory = read_working_directory(reader);
+    let model = provider::read(reader);
+    let agent = reader.required(&settings::AGENT, |text| AgentKind::parse(&lower(text)));
+    let approval = read_approval(reader);
+    let auto_resume = reader.required(&settings::AUTO_RESUME, value::switch);
+    let instructions_file = read_instructions_file(reader);
+    let session_store = read_store(reader, &settings::SESSION_STORE_PATH);
+    let todos_store = read_store(reader, &settings::TODOS_STORE_PATH);
+    let context = read_context(reader);
+    let access = read_access(reader, addr);
+    let log = read_log(reader);
+    let limits = read_limits(reader);
+    let addr = addr?;
+    Some(Config {
+        host: addr.ip(),
+        port: addr.port(),
+        working_directory: working_directory?,
+        model: model?,
+        agent: agent?,
+        instructions_file,
+        approval: approval?,
+        auto_resume: auto_resume?,
+        session_store,
+        todos_store,
+        context: context?,
+        access,
+        log: log?,
+        limits: limits?,
+        warnings: Vec::new(),
+    })
+}
+
+fn lower(text: &str) -> String {
+    text.to_ascii_lowercase()
+}
+
+fn read_addr(reader: &mut Reader<'_>) -> Option<SocketAddr> {
+    if reader.is_set(&settings::ADDR) {
+        return reader.optional(&settings::ADDR, value::address);
+    }
+    let host = reader.required(&settings::HOST, value::host);
+    let port = required_number(reader, &settings::PORT);
+    Some(SocketAddr::new(host?, port?))
+}
+
+fn read_working_directory(reader: &mut Reader<'_>) -> Option<PathBuf> {
+    let start_dir = || reader.start_dir().to_owned();
+    let path = reader.path(&settings::WORKING_DIRECTORY).unwrap_or_else(start_dir);
+    let problem = match path.canonicalize() {
+        Ok(real) if real.is_dir() => return Some(real),
+        Ok(_) => format!("Working directory is not a directory: {}", path.display()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            format!("Working directory does not exist: {}", path.display())
+        }
+        Err(error) => format!("Working directory cannot be used: {}: {error}", path.display()),
+    };
+    reader.problems.push(problem);
+    None
+}
+
+fn read_approval(reader: &mut Reader<'_>) -> Option<Approval> {
+    // The published server takes these words only as they are written.
+    let fallback = ApprovalMode::Suggest;
+    let setting = &settings::TOOL_USE_APPROVAL_MODE;
+    let mode = reader.lenient(setting, ApprovalMode::parse, fallback, fallback.word());
+    let allow_bypass = reader.required(&settings::ALLOW_BYPASS, value::switch);
+    let setting = &settings::APPROVAL_TIMEOUT_SECS;
+    let timeout = reader.optional(setting, |text| bounded(setting, text)).map(Duration::from_secs);
+    Some(Approval { mode, allow_bypass: allow_bypass?, timeout })
+}
+
+fn read_instructions_file(reader: &mut Reader<'_>) -> Option<PathBuf> {
+    let path = reader.path(&settings::INSTRUCTIONS_FILE_PATH)?;
+    let shown_path = path.display();
+    match std::fs::File::open(&path).and_then(|file| file.metadata()) {
+        Ok(metadata) if metadata.is_dir() => {
+            reader.warnings.push(format!("Instructions file is a directory: {shown_path}"));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            reader.warnings.push(format!("Instructions file not found: {shown_path}"));
+        }
+        Err(error) => {
+            reader.warnings.push(format!("Error reading instructions file: {shown_path}: {error}"));
+        }
+    }
+    Some(path)
+}
+
+/// A store that is not there yet will be made; one that is a file cannot be.
+fn read_store(reader: &mut Reader<'_>, setting: &Setting) -> Option<PathBuf> {
+    let path = reader.path(setting)?;
+    if path.exists() && !path.is_dir() {
+        let (path, kind) = (shown(&path.to_string_lossy()), setting.kind);
+        reader.problems.push(format!(
+            "{}: {path} is not {}; use {}",
+            setting.label(),
+            kind.what(),
+            kind.allowed()
+        ));
+    }
+    Some(path)
+}
+
+fn read_context(reader: &mut Reader<'_>) -> Option<Context> {
+    let strategy =
+        reader.required(&settings::CONTEXT_STRATEGY, |text| ContextStrategy::parse(&lower(text)));
+    let threshold = reader.required(&settings::CONTEXT_COMPACTION_THRESHOLD, value::fraction);
+    Some(Context { strategy: strategy?, threshold: threshold? })
+}
+
+fn read_access(reader: &mut Reader<'_>, addr: Option<SocketAddr>) -> Access {
+    let problems_before = reader.problems.len();
+    let token = reader.optional(&settings::POLYLOOP_TOKEN, value::token);
+    let token_is_bad = reader.problems.len() > problems_before;
+    let allowed_origins = reader.list(&settings::ALLOWED_ORIGINS, value::origin);
+    let allowed_hosts = reader.list(&settings::ALLOWED_HOSTS, value::host_name);
+
+    let outside = addr.filter(|addr| !addr.ip().to_canonical().is_loopback());
+    match (outside, &token) {
+        (Some(addr), None) if !token_is_bad => reader.problems.push(format!(
+            "{addr} can be reached from other machines, which needs a token; set {} (`openssl \
+             rand -hex 32` makes one) or listen on 127.0.0.1",
+            settings::POLYLOOP_TOKEN.name
+        )),
+        (Some(addr), Some(_)) if allowed_hosts.is_empty() => reader.warnings.push(format!(
+            "{addr} can be reached from other machines, but only loopback names are answered; set \
+             {} to the names that clients use",
+            settings::ALLOWED_HOSTS.name
+        )),
+        (Some(_), None | Some(_)) | (None, _) => {}
+    }
+    Access { token, allowed_origins, allowed_hosts }
+}
+
+fn read_log(reader: &mut Reader<'_>) -> Option<Log> {
+    let level = reader.required(&settings::LOG_LEVEL, |text| LogLevel::parse(&lower(text)));
+    let format = reader.required(&settings::LOG_FORMAT, |text| LogFormat::parse(&lower(text)));
+    Some(Log { level: level?, format: format? })
+}
+
+fn read_limits(reader: &mut Reader<'_>) -> Option<Limits> {
+    let message_bytes_max = required_number(reader, &settings::MAX_MESSAGE_BYTES);
+    let connections_max = required_number(reader, &settings::MAX_CONNECTIONS);
+    let queued_messages_max = required_number(reader, &settings::MAX_QUEUED_MESSAGES);
+    let command_timeout = required_number(reader, &settings::COMMAND_TIMEOUT_SECS);
+    Some(Limits {
+        message_bytes_max: message_bytes_max?,
+        connections_max: connections_max?,
+        queued_messages_max: queued_messages_max?,
+        command_timeout: Duration::from_secs(command_timeout?),
+    })
+}
+
+/// A number within the bounds of its row.
+fn required_number<T: TryFrom<u64>>(reader: &mut Reader<'_>, setting: &Setting) -> Option<T> {
+    reader.required(setting, |text| bounded(setting, text))
+}
+
+fn bounded<T: TryFrom<u64>>(setting: &Setting, text: &str) -> Option<T> {
+    match setting.kind {
+        Kind::Number { min, max, .. } => value::number(text, min, max),
+        _ => None, // Only rows of numbers are read as numbers.
+    }
+}

@@ -1,0 +1,317 @@
+//! The table of settings: one row each, and nothing about a setting stands anywhere else.
+//!
+//! From it come the flags of `polyloop serve`, what is read from the environment and `.env`,
+//! the texts of errors, what is hidden, and the table in the README. To add a setting, add its
+//! row, a field of `Config`, and the line of `Config` that reads it. A row is here only while
+//! the setting has an effect.
+
+use super::value::{AgentKind, ApprovalMode, ContextStrategy, LogFormat, LogLevel, Provider};
+
+/// A token this short can be guessed.
+pub(super) const TOKEN_CHARS_MIN: usize = 16;
+pub(super) const TOKEN_CHARS_MAX: usize = 512;
+const PORT_MAX: u64 = u16::MAX as u64;
+const MINUTE_SECS: u64 = 60;
+const DAY_SECS: u64 = 24 * 60 * MINUTE_SECS;
+
+/// One setting.
+#[derive(Debug)]
+pub struct Setting {
+    /// The environment variable; for a setting that is only a flag, the field's name.
+    pub name: &'static str,
+    /// The same in kebab case, without the leading dashes.
+    pub flag: &'static str,
+    pub group: Group,
+    pub kind: Kind,
+    pub preset: Preset,
+    /// One line, without a full stop.
+    pub help: &'static str,
+}
+
+/// What holds when nobody sets it.
+#[derive(Clone, Copy, Debug)]
+pub enum Preset {
+    /// This value, read like any other.
+    Is(&'static str),
+    /// Nothing; the text says what then happens, if that is not plain.
+    Unset(&'static str),
+}
+
+/// What a value looks like.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Word {
+        what: &'static str,
+        words: &'static [&'static str],
+    },
+    Number {
+        what: &'static str,
+        unit: &'static str,
+        min: u64,
+        max: u64,
+    },
+    /// More than 0 and at most 1.
+    Fraction,
+    Switch,
+    /// An IP address to listen on.
+    Host,
+    /// Host and port in one; only a flag.
+    HostAndPort,
+    Text,
+    Secret,
+    /// A secret that must be hard to guess and fit into a header, a URL and a cookie.
+    Token,
+    File,
+    Directory,
+    Origins,
+    HostNames,
+}
+
+/// Defines the rows and the list of them all.
+macro_rules! settings {
+    ($($group:ident { $($name:ident $flag:literal, $kind:expr, $preset:expr, $help:literal;)+ })+)
+    => {
+        /// Where a setting stands in the help and in the README.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Group { $($group,)+ }
+
+        $($(pub static $name: Setting = Setting {
+            name: stringify!($name),
+            flag: $flag,
+            group: Group::$group,
+            kind: $kind,
+            preset: $preset,
+            help: $help,
+        };)+)+
+
+        /// Every setting, in the order of the help and the README.
+        pub static ALL: &[&Setting] = &[$($(&$name,)+)+];
+    };
+}
+
+use Kind::{Directory, File, Fraction, Host, HostAndPort, HostNames, Origins};
+use Kind::{Secret, Switch, Text, Token};
+use Preset::{Is, Unset};
+
+settings! {
+    Server {
+        HOST "host", Host, Is("127.0.0.1"),
+            "Address to listen on; beyond loopback a token is needed";
+        PORT "port", number("a port", "", 0, PORT_MAX), Is("8080"),
+            "Port to listen on; 0 takes any free one";
+        ADDR "addr", HostAndPort, Unset("`HOST` and `PORT`"),
+            "Both in one; wins over HOST and PORT";
+        WORKING_DIRECTORY "working-directory", Directory, Unset("where the server is started"),
+            "The directory the agent works in; must exist";
+    }
+    Model {
+        PROVIDER "provider", word("a provider", Provider::WORDS), Unset("told from `MODEL`"),
+            "Who runs the model; this version speaks to the offline model only";
+        MODEL "model", Text, Unset("`codex-mini-latest`; `offline` for the offline model"),
+            "The model's name; claude-… is Anthropic's, gemini-… Google's, others OpenAI's";
+        OPENAI_API_KEY "openai-api-key", Secret, Unset(""),
+            "Key for PROVIDER=openai";
+        ANTHROPIC_API_KEY "anthropic-api-key", Secret, Unset(""),
+            "Key for PROVIDER=anthropic";
+        GOOGLE_API_KEY "google-api-key", Secret, Unset(""),
+            "Key for PROVIDER=google";
+        GOOGLE_APPLICATION_CREDENTIALS "google-application-credentials", Secret, Unset(""),
+            "Service account file for PROVIDER=google, if there is no GOOGLE_API_KEY";
+    }
+    Agent {
+        AGENT "agent", word("an agent", AgentKind::WORDS), Is("react"),
+            "How a turn is worked; this version has react only";
+        TOOL_USE_APPROVAL_MODE "tool-use-approval-mode",
+            word("a mode", ApprovalMode::WORDS), Is("suggest"),
+            "What runs without asking; an invalid value is reported and means suggest";
+        ALLOW_BYPASS "allow-bypass", Switch, Is("false"),
+            "Let clients choose the mode that never asks; no dialect of this version can yet";
+        APPROVAL_TIMEOUT_SECS "approval-timeout-secs",
+            number("a time limit", "seconds", 1, 30 * DAY_SECS), Unset("no limit"),
+            "Deny what nobody has approved after this time";
+        AUTO_RESUME "auto-resume", Switch, Is("false"),
+            "Go on at start with turns that a crash cut off";
+        INSTRUCTIONS_FILE_PATH "instructions-file-path", File, Unset(""),
+            "A file of instructions for the model; a missing one is reported";
+        COMMAND_TIMEOUT_SECS "command-timeout-secs",
+            number("a time limit", "seconds", 1, DAY_SECS), Is("120"),
+            "How long a command of the agent may run";
+    }
+    Storage {
+        SESSION_STORE_PATH "session-store-path", Directory, Unset("sessions live in memory"),
+            "The directory of session files";
+        TODOS_STORE_PATH "todos-store-path", Directory, Unset("no todos files"),
+            "The directory of the sessions' todos files";
+    }
+    Context {
+        CONTEXT_STRATEGY "context-strategy",
+            word("a strategy", ContextStrategy::WORDS), Is("threshold"),
+            "The strategy clients are told; this version compacts only when a client asks";
+        CONTEXT_COMPACTION_THRESHOLD "context-compaction-threshold", Fraction, Is("0.8"),
+            "The part of the model's context beyond which it is compacted by itself; not yet";
+    }
+    Access {
+        POLYLOOP_TOKEN "polyloop-token", Token, Unset("none; loopback only"),
+            "What clients must show; 16 characters or more";
+        ALLOWED_ORIGINS "allowed-origins", Origins, Unset("the server's own"),
+            "Web pages that may connect, besides the server's own";
+        ALLOWED_HOSTS "allowed-hosts", HostNames, Unset("loopback names"),
+            "Names under which the server may be called, besides loopback names";
+    }
+    Logging {
+        LOG_LEVEL "log-level", word("a level", LogLevel::WORDS), Is("info"),
+            "What is logged";
+        LOG_FORMAT "log-format", word("a format", LogFormat::WORDS), Is("human"),
+            "How it is logged";
+    }
+    Limits {
+        MAX_MESSAGE_BYTES "max-message-bytes",
+            number("a size", "bytes", 1024, 256 * 1024 * 1024), Is("8388608"),
+            "The largest message a client may send";
+        MAX_CONNECTIONS "max-connections",
+            number("a number of connections", "", 1, 1_000_000), Is("10000"),
+            "Connections open at once; further ones are refused";
+        MAX_QUEUED_MESSAGES "max-queued-messages",
+            number("a number of messages", "", 1, 10_000), Is("32"),
+            "User messages that may wait in a session; further ones are refused";
+    }
+}
+
+const fn word(what: &'static str, words: &'static [&'static str]) -> Kind {
+    Kind::Word { what, words }
+}
+
+const fn number(what: &'static str, unit: &'static str, min: u64, max: u64) -> Kind {
+    Kind::Number { what, unit, min, max }
+}
+
+impl Setting {
+    /// The variable that sets it, unless it is only a flag.
+    pub fn variable(&self) -> Option<&'static str> {
+        match self.kind {
+            HostAndPort => None,
+            _ => Some(self.name),
+        }
+    }
+
+    /// How people call it.
+    pub fn label(&self) -> String {
+        match self.variable() {
+            Some(variable) => variable.to_owned(),
+            None => format!("--{}", self.flag),
+        }
+    }
+
+    pub fn is_secret(&self) -> bool {
+        matches!(self.kind, Secret | Token)
+    }
+}
+
+impl Kind {
+    /// What a value is called, as in "… is not a port".
+    pub fn what(self) -> &'static str {
+        match self {
+            Kind::Word { what, .. } | Kind::Number { what, .. } => what,
+            Fraction => "a fraction",
+            Switch => "a switch",
+            Host | HostAndPort => "an address",
+            Text => "a text",
+            Secret => "a key",
+            Token => "a token",
+            File => "a file",
+            Directory => "a directory",
+            Origins => "an origin",
+            HostNames => "a host name",
+        }
+    }
+
+    /// What may be given, as in "use …".
+    pub fn allowed(self) -> String {
+        match self {
+            Kind::Word { words, .. } => one_of(words),
+            Kind::Number { unit: "", min, max, .. } => format!("a number from {min} to {max}"),
+            Kind::Number { unit, min, max, .. } => {
+                format!("a number of {unit} from {min} to {max}")
+            }
+            Fraction => "a number above 0 and up to 1, such as 0.8".to_owned(),
+            Switch => one_of(&["true", "false"]),
+            Host => "an IP address such as 127.0.0.1 or ::1, or localhost".to_owned(),
+            HostAndPort => "HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000".to_owned(),
+            Text | Secret => "text".to_owned(),
+            Token => format!(
+                "{TOKEN_CHARS_MIN} to {TOKEN_CHARS_MAX} letters, digits and signs other than \
+                 space, comma, semicolon, backslash and double quote, such as the output of \
+                 `openssl rand -hex 32`"
+            ),
+            File => "a path".to_owned(),
+            Directory => "the path of a directory".to_owned(),
+            Origins => {
+                "scheme://host or scheme://host:port without a path, separated by commas".to_owned()
+            }
+            HostNames => "names or addresses without a port, separated by commas".to_owned(),
+        }
+    }
+
+    /// What stands for the value in the help.
+    pub fn placeholder(self) -> &'static str {
+        match self {
+            Kind::Word { .. } => "WORD",
+            Kind::Number { unit: "seconds", .. } => "SECONDS",
+            Kind::Number { unit: "bytes", .. } => "BYTES",
+            Kind::Number { .. } => "NUMBER",
+            Fraction => "FRACTION",
+            Switch => "BOOL",
+            Host => "ADDRESS",
+            HostAndPort => "HOST:PORT",
+            Text => "NAME",
+            Secret => "KEY",
+            Token => "TOKEN",
+            File => "FILE",
+            Directory => "DIR",
+            Origins => "ORIGIN,…",
+            HostNames => "NAME,…",
+        }
+    }
+
+    /// Whether spaces around the value belong to it.
+    pub(super) fn is_path(self) -> bool {
+        matches!(self, File | Directory)
+    }
+}
+
+/// `a, b or c`.
+fn one_of(words: &[&str]) -> String {
+    match words {
+        [] => String::new(),
+        [word] => (*word).to_owned(),
+        [words @ .., last] => format!("{} or {last}", words.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn every_flag_is_its_variable_in_kebab_case() {
+        for setting in ALL {
+            assert_eq!(setting.flag, setting.name.to_ascii_lowercase().replace('_', "-"));
+        }
+    }
+
+    #[test]
+    fn every_row_is_there_once_and_says_what_it_is() {
+        let names = ALL.iter().map(|setting| setting.name).collect::<HashSet<_>>();
+        assert_eq!(names.len(), ALL.len());
+        for setting in ALL {
+            assert!(!setting.help.is_empty() && !setting.help.ends_with('.'), "{}", setting.name);
+            assert!(!setting.help.contains('\n'), "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn the_help_of_the_token_knows_the_limit() {
+        assert!(POLYLOOP_TOKEN.help.contains(&format!("{TOKEN_CHARS_MIN} characters or more")));
+    }
+}

@@ -1,0 +1,336 @@
+//! The rules of the configuration, from the words a user types to what holds or is said.
+
+mod model;
+mod places;
+mod secrets;
+
+use std::os::unix::ffi::OsStringExt;
+
+use clap::Parser;
+
+use super::*;
+use crate::cli::{Cli, Command};
+
+const TOKEN: &str = "hunter2-hunter2-hunter2";
+const KEY: &str = "sk-do-not-show-me";
+
+/// A start directory, and what was given to the server there.
+struct Start {
+    dir: tempfile::TempDir,
+    flags: Vec<String>,
+    environment: Vec<(OsString, OsString)>,
+}
+
+impl Start {
+    /// In an empty directory, with nothing given.
+    fn bare() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        Self { dir, flags: Vec::new(), environment: Vec::new() }
+    }
+
+    /// The same, with the one thing that every start needs.
+    fn offline() -> Self {
+        Self::bare().env("PROVIDER", "offline")
+    }
+
+    fn flags(mut self, flags: &[&str]) -> Self {
+        self.flags.extend(flags.iter().map(|&flag| flag.to_owned()));
+        self
+    }
+
+    fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    fn file(self, name: &str, text: &str) -> Self {
+        std::fs::write(self.path(name), text).unwrap();
+        self
+    }
+
+    fn folder(self, name: &str) -> Self {
+        std::fs::create_dir(self.path(name)).unwrap();
+        self
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join(name)
+    }
+
+    fn load(&self) -> Result<Config, ConfigError> {
+        let words = ["polyloop", "serve"].into_iter().map(str::to_owned);
+        let cli = Cli::try_parse_from(words.chain(self.flags.iter().cloned())).unwrap();
+        let Command::Serve(args) = cli.command else { panic!("not serve") };
+        Config::load(&args, self.environment.clone(), &self.path(""))
+    }
+
+    fn config(&self) -> Config {
+        self.load().unwrap()
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let error = self.load().unwrap_err();
+        assert_eq!(error.to_string(), error.problems.join("\n"));
+        error.problems
+    }
+
+    /// What `describe` says of a setting.
+    fn says(&self, name: &str) -> String {
+        let rows = self.config().describe();
+        rows.into_iter().find(|(row, _)| *row == name).map(|(_, value)| value).unwrap()
+    }
+}
+
+#[test]
+fn presets_hold_when_nothing_is_given() {
+    let start = Start::offline();
+    let config = start.config();
+    let here = start.path("").canonicalize().unwrap().display().to_string();
+    let expected = [
+        ("HOST", "127.0.0.1"),
+        ("PORT", "8080"),
+        ("WORKING_DIRECTORY", &here),
+        ("PROVIDER", "offline"),
+        ("MODEL", "offline"),
+        ("AGENT", "react"),
+        ("TOOL_USE_APPROVAL_MODE", "suggest"),
+        ("ALLOW_BYPASS", "false"),
+        ("APPROVAL_TIMEOUT_SECS", "(not set)"),
+        ("AUTO_RESUME", "false"),
+        ("INSTRUCTIONS_FILE_PATH", "(not set)"),
+        ("COMMAND_TIMEOUT_SECS", "120"),
+        ("SESSION_STORE_PATH", "(not set)"),
+        ("TODOS_STORE_PATH", "(not set)"),
+        ("CONTEXT_STRATEGY", "threshold"),
+        ("CONTEXT_COMPACTION_THRESHOLD", "0.8"),
+        ("POLYLOOP_TOKEN", "(not set)"),
+        ("ALLOWED_ORIGINS", "(not set)"),
+        ("ALLOWED_HOSTS", "(not set)"),
+        ("LOG_LEVEL", "info"),
+        ("LOG_FORMAT", "human"),
+        ("MAX_MESSAGE_BYTES", "8388608"),
+        ("MAX_CONNECTIONS", "10000"),
+        ("MAX_QUEUED_MESSAGES", "32"),
+    ];
+    assert_eq!(config.describe(), expected.map(|(name, value)| (name, value.to_owned())));
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+}
+
+/// Each variable with a value, and what is then said of it.
+const GIVEN: &[(&str, &str, &str)] = &[
+    ("HOST", "::1", "::1"),
+    ("HOST", "localhost", "127.0.0.1"),
+    ("PORT", " 0 ", "0"),
+    ("PROVIDER", "Offline", "offline"),
+    ("AGENT", "React", "react"),
+    ("TOOL_USE_APPROVAL_MODE", "auto-edit", "auto-edit"),
+    ("TOOL_USE_APPROVAL_MODE", "full-auto", "full-auto"),
+    ("ALLOW_BYPASS", "1", "true"),
+    ("APPROVAL_TIMEOUT_SECS", "300", "300"),
+    ("AUTO_RESUME", "yes", "true"),
+    ("COMMAND_TIMEOUT_SECS", "7", "7"),
+    ("CONTEXT_STRATEGY", "dummy", "dummy"),
+    ("CONTEXT_STRATEGY", "none", "dummy"),
+    ("CONTEXT_STRATEGY", "Threshold", "threshold"),
+    ("CONTEXT_COMPACTION_THRESHOLD", "0.5", "0.5"),
+    ("CONTEXT_COMPACTION_THRESHOLD", "1", "1"),
+    ("POLYLOOP_TOKEN", TOKEN, "(set, hidden)"),
+    ("ALLOWED_ORIGINS", "http://a.example, HTTP://B:80", "http://a.example,http://b"),
+    ("ALLOWED_HOSTS", "Agent.example, ::1", "agent.example,[::1]"),
+    ("LOG_LEVEL", "TRACE", "trace"),
+    ("LOG_FORMAT", "json", "json"),
+    ("MAX_MESSAGE_BYTES", "1024", "1024"),
+    ("MAX_CONNECTIONS", "1", "1"),
+    ("MAX_QUEUED_MESSAGES", "10000", "10000"),
+];
+
+#[test]
+fn a_value_counts_wherever_it_stands() {
+    for (name, value, expected) in GIVEN {
+        let flag = format!("--{}", name.to_ascii_lowercase().replace('_', "-"));
+        let in_file = format!("PROVIDER=offline\n{name}='{value}'\n");
+        let starts = [
+            Start::bare().env("PROVIDER", "offline").env(name, *value),
+            Start::bare().file(".env", &in_file),
+            // The provider comes from the file here, because its flag may be given only once.
+            Start::bare().file(".env", "PROVIDER=offline").flags(&[&flag, value]),
+        ];
+        for start in starts {
+            assert_eq!(start.says(name), *expected, "{name}={value}");
+        }
+    }
+}
+
+#[test]
+fn every_setting_is_tried_here() {
+    let tried_elsewhere = [
+        "ADDR",
+        "WORKING_DIRECTORY",
+        "MODEL",
+        "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "GOOGLE_API_KEY",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "INSTRUCTIONS_FILE_PATH",
+        "SESSION_STORE_PATH",
+        "TODOS_STORE_PATH",
+    ];
+    for setting in settings::ALL {
+        let is_given = GIVEN.iter().any(|(name, ..)| *name == setting.name);
+        assert!(is_given || tried_elsewhere.contains(&setting.name), "{}", setting.name);
+    }
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_which_wins_over_the_file() {
+    let file = || Start::offline().file(".env", "PORT=3003\n");
+    assert_eq!(file().says("PORT"), "3003");
+    assert_eq!(file().env("PORT", "2002").says("PORT"), "2002");
+    assert_eq!(file().env("PORT", "2002").flags(&["--port", "1001"]).says("PORT"), "1001");
+}
+
+#[test]
+fn an_empty_value_is_none() {
+    let file = || Start::offline().file(".env", "PORT=3003\nLOG_LEVEL=\n");
+    assert_eq!(file().says("LOG_LEVEL"), "info");
+    assert_eq!(file().env("PORT", "").says("PORT"), "3003");
+    assert_eq!(file().env("PORT", " ").says("PORT"), "3003");
+    assert_eq!(file().env("PORT", "2002").flags(&["--port="]).says("PORT"), "2002");
+    assert_eq!(Start::offline().env("SESSION_STORE_PATH", "").config().session_store, None);
+    assert!(Start::offline().env("POLYLOOP_TOKEN", "").config().access.token.is_none());
+}
+
+#[test]
+fn a_switch_needs_no_value() {
+    assert_eq!(Start::offline().flags(&["--allow-bypass"]).says("ALLOW_BYPASS"), "true");
+    let both = Start::offline().flags(&["--allow-bypass", "--port", "1"]);
+    assert_eq!(both.says("ALLOW_BYPASS"), "true");
+    let off = Start::offline().env("ALLOW_BYPASS", "true").flags(&["--allow-bypass=false"]);
+    assert_eq!(off.says("ALLOW_BYPASS"), "false");
+}
+
+#[test]
+fn addr_wins_over_host_and_port() {
+    let addr = |flags: &[&str]| Start::offline().flags(flags).config().addr().to_string();
+    assert_eq!(addr(&["--addr", "[::1]:9000", "--host", "127.0.0.2", "--port", "1"]), "[::1]:9000");
+    assert_eq!(addr(&["--host", "127.0.0.2", "--port", "1"]), "127.0.0.2:1");
+    // A HOST that some shells export does not matter then.
+    let start = Start::offline().env("HOST", "my-machine").flags(&["--addr", "localhost:0"]);
+    assert_eq!(start.config().addr().to_string(), "127.0.0.1:0");
+    // It is a flag and no variable.
+    assert_eq!(Start::offline().env("ADDR", "127.0.0.1:9").says("PORT"), "8080");
+}
+
+/// `variable, value => what the error says after "variable: "`.
+#[test]
+fn a_bad_value_is_named_with_what_is_allowed() {
+    let seconds = "is not a time limit; use a number of seconds from 1 to";
+    let cases = [
+        (
+            "HOST",
+            "my-machine",
+            "\"my-machine\" is not an address; use an IP address such as 127.0.0.1 or ::1, or \
+             localhost",
+        ),
+        ("PORT", "65536", r#""65536" is not a port; use a number from 0 to 65535"#),
+        ("PORT", "-1", r#""-1" is not a port; use a number from 0 to 65535"#),
+        (
+            "PROVIDER",
+            "mistral",
+            r#""mistral" is not a provider; use openai, anthropic, google or offline"#,
+        ),
+        ("AGENT", "cot", r#""cot" is not an agent; use react"#),
+        ("ALLOW_BYPASS", "maybe", r#""maybe" is not a switch; use true or false"#),
+        ("APPROVAL_TIMEOUT_SECS", "0", &format!(r#""0" {seconds} 2592000"#)),
+        ("AUTO_RESUME", "2", r#""2" is not a switch; use true or false"#),
+        ("COMMAND_TIMEOUT_SECS", "2m", &format!(r#""2m" {seconds} 86400"#)),
+        ("CONTEXT_STRATEGY", "magic", r#""magic" is not a strategy; use threshold or dummy"#),
+        (
+            "CONTEXT_COMPACTION_THRESHOLD",
+            "80",
+            r#""80" is not a fraction; use a number above 0 and up to 1, such as 0.8"#,
+        ),
+        (
+            "ALLOWED_ORIGINS",
+            "http://a.example, *",
+            "\"*\" is not an origin; use scheme://host or scheme://host:port without a path, \
+             separated by commas",
+        ),
+        (
+            "ALLOWED_HOSTS",
+            "a.example:80",
+            "\"a.example:80\" is not a host name; use names or addresses without a port, \
+             separated by commas",
+        ),
+        ("LOG_LEVEL", "loud", r#""loud" is not a level; use trace, debug, info, warn or error"#),
+        ("LOG_FORMAT", "xml", r#""xml" is not a format; use human or json"#),
+        (
+            "MAX_MESSAGE_BYTES",
+            "8MB",
+            r#""8MB" is not a size; use a number of bytes from 1024 to 268435456"#,
+        ),
+        (
+            "MAX_CONNECTIONS",
+            "0",
+            r#""0" is not a number of connections; use a number from 1 to 1000000"#,
+        ),
+        (
+            "MAX_QUEUED_MESSAGES",
+            "x\ny",
+            r#""x\ny" is not a number of messages; use a number from 1 to 10000"#,
+        ),
+    ];
+    for (name, value, expected) in cases {
+        let flag = format!("--{}", name.to_ascii_lowercase().replace('_', "-"));
+        let file = format!("PROVIDER=offline\n{name}='{value}'\n");
+        let provider = || Start::bare().file(".env", "PROVIDER=offline");
+        let said = |from: &str| [format!("{name}: {expected} (from {from})")];
+        assert_eq!(provider().env(name, value).problems(), said("the environment"));
+        assert_eq!(Start::bare().file(".env", &file).problems(), said(".env"));
+        assert_eq!(provider().flags(&[&flag, value]).problems(), said(&flag));
+    }
+    assert_eq!(
+        Start::offline().flags(&["--addr", "9000"]).problems(),
+        ["--addr: \"9000\" is not an address; use HOST:PORT, such as 127.0.0.1:9000 or \
+             [::1]:9000"]
+    );
+}
+
+#[test]
+fn a_long_value_is_cut_and_a_broken_one_is_not_shown() {
+    let start = Start::offline().env("LOG_FORMAT", "ö".repeat(500));
+    let expected = format!(
+        r#"LOG_FORMAT: "{}"… is not a format; use human or json (from the environment)"#,
+        "ö".repeat(80)
+    );
+    assert_eq!(start.problems(), [expected]);
+    let start = Start::offline().env("LOG_FORMAT", OsString::from_vec(vec![b'x', 0xff]));
+    assert_eq!(start.problems(), ["LOG_FORMAT: the value is not UTF-8 (from the environment)"]);
+}
+
+#[test]
+fn all_problems_are_told_at_once() {
+    let start = Start::bare()
+        .env("PORT", "x")
+        .env("LOG_LEVEL", "y")
+        .env("WORKING_DIRECTORY", "nowhere")
+        .env("POLYLOOP_PORT", "1");
+    let error = start.load().unwrap_err();
+    let said = error.problems.iter().map(|problem| problem.split(' ').next().unwrap());
+    assert_eq!(said.collect::<Vec<_>>(), ["PORT:", "Working", "OPENAI_API_KEY", "LOG_LEVEL:"]);
+    assert_eq!(error.to_string().lines().count(), 4);
+    assert_eq!(error.warnings.len(), 1, "{:?}", error.warnings);
+}
+
+#[test]
+fn an_invalid_approval_mode_is_reported_and_means_suggest() {
+    for value in ["yolo", "bypass", "Full-Auto", "plan"] {
+        let config = Start::offline().env("TOOL_USE_APPROVAL_MODE", value).config();
+        assert_eq!(config.approval.mode, ApprovalMode::Suggest);
+        let expected = format!(
+            "TOOL_USE_APPROVAL_MODE: \"{value}\" is not a mode; use suggest, auto-edit or \
+             full-auto (from the environment); using suggest"
+        );
+        assert_eq!(config.warnings, [expected]);
+    }
+}

@@ -1,0 +1,112 @@
+//! `polyloop`: one agent server that every client can talk to.
+
+mod app;
+mod auth;
+mod cli;
+mod config;
+mod page;
+mod query;
+mod rest;
+mod serve;
+mod socket;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use polyloop_agent::model::offline::SCRIPT_HELP;
+use tracing::level_filters::LevelFilter;
+
+use crate::cli::{Cli, Command};
+use crate::config::{ApprovalMode, Config, ConfigError, LogFormat, LogLevel};
+use crate::serve::{PortChoice, Ready};
+
+fn main() -> ExitCode {
+    polyloop_sandbox::become_helper_if_asked();
+    let start_dir = match std::env::current_dir() {
+        Ok(dir) => dir,
+        Err(error) => return fail(&format!("the current directory cannot be used: {error}")),
+    };
+    let (config, port) = match Cli::parse().command {
+        Command::Serve(args) => {
+            (Config::load(&args, std::env::vars_os(), &start_dir), PortChoice::Given)
+        }
+        Command::Demo(args) => {
+            let port = args.port.map_or(PortChoice::Preferred, |_| PortChoice::Given);
+            (cli::demo_config(&args, &start_dir), port)
+        }
+    };
+    let config = match config {
+        Ok(config) => config,
+        Err(ConfigError { problems, warnings }) => {
+            warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+            return fail(&problems.join("\nerror: "));
+        }
+    };
+    log_to_stderr(&config);
+    config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("the runtime cannot start: {error}")),
+    };
+    let told = config.clone();
+    let ended = runtime.block_on(serve::run(config, port, |ready| announce(&told, port, ready)));
+    // What still runs in the background has had its time.
+    runtime.shutdown_background();
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => fail(&problem),
+    }
+}
+
+fn fail(problem: &str) -> ExitCode {
+    eprintln!("error: {problem}");
+    ExitCode::FAILURE
+}
+
+fn log_to_stderr(config: &Config) {
+    let level = match config.log.level {
+        LogLevel::Trace => LevelFilter::TRACE,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Error => LevelFilter::ERROR,
+    };
+    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
+    match config.log.format {
+        LogFormat::Human => subscriber.with_target(false).init(),
+        LogFormat::Json => subscriber.json().init(),
+    }
+}
+
+/// Says where the server is and what to try, on standard output.
+fn announce(config: &Config, port: PortChoice, ready: &Ready) {
+    let addr = ready.addr;
+    for (name, value) in config.describe() {
+        tracing::debug!("{name}={value}");
+    }
+    println!("Polyloop listens on http://{addr}");
+    println!("  working directory  {}", config.working_directory.display());
+    println!("  model              {} ({})", config.model.name, config.model.provider.word());
+    match &config.session_store {
+        Some(dir) => println!("  sessions           {}", dir.display()),
+        None => println!("  sessions           in memory: nothing is kept when the server stops"),
+    }
+    if config.approval.mode == ApprovalMode::FullAuto {
+        println!("  full-auto          there is no sandbox yet: commands ask before they run");
+    }
+    let is_demo = port == PortChoice::Preferred || config.model.provider.word() == "offline";
+    if is_demo {
+        println!("\nConnect any AgentLoop client to ws://{addr}/ws/demo, for example");
+        println!("  python -m websockets ws://{addr}/ws/demo");
+        println!("and send a message such as");
+        println!(
+            r#"  {{"id":"1","type":"user_input","payload":{{"input":[{{"type":"input_text","text":"Hello"}}]}}}}"#
+        );
+        println!("The offline model follows a script, one step a line. Try as text:");
+        SCRIPT_HELP.lines().for_each(|line| println!("  {line}"));
+        println!("Answer an approval_request with");
+        println!(r#"  {{"id":"2","type":"approval_response","payload":{{"review":"yes"}}}}"#);
+        println!("\nStop with Ctrl-C.");
+    }
+}

@@ -1,0 +1,59 @@
+//! The query of a URL: names and values, percent-decoded. The first of a name counts.
+
+use axum::http::Uri;
+
+pub struct Query {
+    pairs: Vec<(String, String)>,
+}
+
+impl Query {
+    pub fn of(uri: &Uri) -> Query {
+        let pairs = uri.query().unwrap_or("").split('&').filter(|pair| !pair.is_empty());
+        let pairs = pairs.map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decode(name), decode(value))
+        });
+        Query { pairs: pairs.collect() }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Percent-decoding; what is no valid escape or no UTF-8 stays visible.
+fn decode(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let hex = |at: usize| after.get(at).and_then(|b| char::from(*b).to_digit(16));
+        match (byte, hex(0), hex(1)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push((high * 16 + low) as u8);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_values() {
+        let uri: Uri =
+            "/ws?since=14%2B1~12t57&name=J%C3%BCrgen&x&since=2&bad=%zz%4".parse().unwrap();
+        let query = Query::of(&uri);
+        assert_eq!(query.get("since"), Some("14+1~12t57"));
+        assert_eq!(query.get("name"), Some("Jürgen"));
+        assert_eq!(query.get("x"), Some(""));
+        assert_eq!(query.get("bad"), Some("%zz%4"));
+        assert_eq!(query.get("none"), None);
+    }
+}

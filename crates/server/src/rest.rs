@@ -1,0 +1,191 @@
+//! Sessions over HTTP: list, create, read, archive, switch. Every error is `{"error": text}`.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use polyloop_agent::actor::CommandError;
+use polyloop_agent::clock;
+use polyloop_agent::log::{LinePlace, LogError};
+use polyloop_agent::sessions::Archived;
+use polyloop_agent::todos::SwitchError;
+use polyloop_dialects::rest::{RestError, SessionInfo, SessionList, Switched};
+use polyloop_session::SessionId;
+use polyloop_session::id::BadSessionId;
+use polyloop_session::wait::Who;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::query::Query;
+
+const PAGE_SESSIONS_MAX: usize = 10_000;
+
+pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    let text = serde_json::to_string(body).unwrap_or_else(|_| "{}".to_string());
+    (status, [(CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+pub fn error(status: StatusCode, text: impl Into<String>) -> Response {
+    json(status, &RestError { error: text.into() })
+}
+
+fn failed(what: &str, why: &dyn std::fmt::Display) -> Response {
+    tracing::error!("{what}: {why}");
+    error(StatusCode::INTERNAL_SERVER_ERROR, what)
+}
+
+fn store_failed(failure: &LogError) -> Response {
+    failed("The session store failed", failure)
+}
+
+fn command_failed(failure: &CommandError) -> Response {
+    match failure {
+        CommandError::Refused(refusal) => error(StatusCode::CONFLICT, refusal.to_string()),
+        CommandError::Store(why) => failed("The session store failed", why),
+    }
+}
+
+fn bad_id(bad: &BadSessionId) -> Response {
+    error(StatusCode::BAD_REQUEST, bad.to_string())
+}
+
+fn not_found() -> Response {
+    error(StatusCode::NOT_FOUND, "Session not found")
+}
+
+pub async fn healthz() -> Response {
+    json(StatusCode::OK, &serde_json::json!({"status": "ok"}))
+}
+
+/// Newest first; `?limit=` and `?before=<id of the last one seen>` page through them.
+pub async fn list(State(app): State<Arc<App>>, uri: Uri) -> Response {
+    let query = Query::of(&uri);
+    let limit = match query.get("limit").map(str::parse::<usize>) {
+        None => PAGE_SESSIONS_MAX,
+        Some(Ok(limit)) => limit.min(PAGE_SESSIONS_MAX),
+        Some(Err(_)) => return error(StatusCode::BAD_REQUEST, "limit: use a whole number"),
+    };
+    let all = match app.sessions.list().await {
+        Ok(all) => all,
+        Err(failure) => return store_failed(&failure),
+    };
+    let from = match query.get("before") {
+        None => 0,
+        Some(id) => match all.iter().position(|session| session.id.as_str() == id) {
+            Some(at) => at + 1,
+            None => return error(StatusCode::BAD_REQUEST, "before: no session has that id"),
+        },
+    };
+    let page = all.iter().skip(from).take(limit);
+    let info = page.map(|s| SessionInfo::new(&s.id, s.start, s.last, s.lines));
+    json(StatusCode::OK, &SessionList { sessions: info.collect() })
+}
+
+pub async fn create(State(app): State<Arc<App>>) -> Response {
+    match app.sessions.create(Who::via("rest")).await {
+        Ok(s) => json(StatusCode::CREATED, &SessionInfo::new(&s.id, s.start, s.last, s.lines)),
+        Err(failure) => command_failed(&failure),
+    }
+}
+
+/// The whole session, streamed: its lines are never all in memory.
+pub async fn read(State(app): State<Arc<App>>, Path(id): Path<String>) -> Response {
+    let id = match SessionId::parse(&id) {
+        Ok(id) => id,
+        Err(bad) => return bad_id(&bad),
+    };
+    match app.sessions.summary(&id).await {
+        Ok(Some(_)) => {}
+        Ok(None) => return not_found(),
+        Err(failure) => return store_failed(&failure),
+    }
+    let head = Bytes::from(format!("{{\"id\":\"{id}\",\"events\":["));
+    let pages = stream::unfold(Some(LinePlace::default()), move |place| {
+        let (app, id) = (app.clone(), id.clone());
+        async move {
+            let from = place?;
+            let is_first = from == LinePlace::default();
+            match app.sessions.lines(&id, from).await {
+                Ok((_, next)) if next == from => Some((Ok(Bytes::from("]}")), None)),
+                Ok((lines, next)) => {
+                    let comma = if is_first || lines.is_empty() { "" } else { "," };
+                    Some((Ok(Bytes::from(format!("{comma}{}", lines.join(",")))), Some(next)))
+                }
+                // The body has begun, so all that is left is to break it off.
+                Err(failure) => Some((Err(std::io::Error::other(failure.to_string())), None)),
+            }
+        }
+    });
+    let head = stream::iter([Ok::<_, std::io::Error>(head)]);
+    let body = Body::from_stream(futures_util::StreamExt::chain(head, pages));
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+pub async fn archive(State(app): State<Arc<App>>, Path(id): Path<String>) -> Response {
+    let id = match SessionId::parse(&id) {
+        Ok(id) => id,
+        Err(bad) => return bad_id(&bad),
+    };
+    match app.sessions.archive(&id).await {
+        Ok(Archived::Done) => StatusCode::NO_CONTENT.into_response(),
+        Ok(Archived::NotFound) => not_found(),
+        Ok(Archived::Active) => error(StatusCode::CONFLICT, "Cannot delete active session"),
+        Err(failure) => command_failed(&failure),
+    }
+}
+
+/// `POST /sessions/{id}:switch`.
+pub async fn act(State(app): State<Arc<App>>, Path(target): Path<String>) -> Response {
+    let Some((id, action)) = target.rsplit_once(':') else {
+        return error(StatusCode::NOT_FOUND, "Not Found");
+    };
+    if action != "switch" {
+        return error(StatusCode::NOT_FOUND, "Not Found: the only action is :switch");
+    }
+    let id = match SessionId::parse(id) {
+        Ok(id) => id,
+        Err(bad) => return bad_id(&bad),
+    };
+    if app.sessions.todos().is_none() {
+        let text = "Todos storage not configured; set TODOS_STORE_PATH";
+        return error(StatusCode::SERVICE_UNAVAILABLE, text);
+    }
+    match app.sessions.summary(&id).await {
+        Ok(Some(_)) => switch(&app, id).await,
+        Ok(None) => not_found(),
+        Err(failure) => store_failed(&failure),
+    }
+}
+
+async fn switch(app: &Arc<App>, id: SessionId) -> Response {
+    let (task, name) = (app.clone(), id.clone());
+    let switched = tokio::task::spawn_blocking(move || {
+        let todos = task.sessions.todos()?;
+        Some(todos.switch(&name, &task.sessions.kit().place.cwd, clock::now()))
+    });
+    match switched.await {
+        Ok(Some(Ok((file, link)))) => {
+            let (file, link) = (file.display().to_string(), link.display().to_string());
+            json(StatusCode::OK, &Switched::new(&id, file, link))
+        }
+        Ok(Some(Err(SwitchError::Taken))) => error(
+            StatusCode::CONFLICT,
+            "Cannot switch session: .terraine-todos.md exists as a regular file",
+        ),
+        Ok(Some(Err(SwitchError::Io(why)))) => failed("Failed to create todos symbolic link", &why),
+        Ok(None) => error(StatusCode::SERVICE_UNAVAILABLE, "Todos storage not configured"),
+        Err(why) => failed("Failed to create todos symbolic link", &why),
+    }
+}
+
+pub async fn not_here(_request: Request) -> Response {
+    error(StatusCode::NOT_FOUND, "Not Found")
+}
+
+pub async fn wrong_method(_request: Request) -> Response {
+    error(StatusCode::METHOD_NOT_ALLOWED, "This path does not take that method")
+}

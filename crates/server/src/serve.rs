@@ -1,0 +1,262 @@
+//! Starts and stops the server: the stores, the listener, the accept loop, the signals.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use polyloop_agent::actor::Kit;
+use polyloop_agent::log::{Log, files::Files, memory::Memory};
+use polyloop_agent::model::{Model, offline::Offline};
+use polyloop_agent::sessions::Sessions;
+use polyloop_agent::todos::Todos;
+use polyloop_agent::tool::{self, Place, ToolSpec};
+use polyloop_session::context::Strategy;
+use polyloop_session::event::Settings;
+use polyloop_session::policy::Mode;
+use polyloop_session::state::CALLS_PER_TURN_MAX;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{self, App};
+use crate::auth::Guard;
+use crate::config::{ApprovalMode, Config, ContextStrategy, Provider};
+use crate::view::FileCodec;
+
+/// A request's head must be there in this time.
+const HEADER_TIME_MAX: Duration = Duration::from_secs(20);
+/// Of a request's head.
+const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// How long sessions and connections have to end after the first signal.
+const SHUTDOWN_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long a session that nobody uses stays in memory.
+const SLEEP_AFTER: Duration = Duration::from_secs(60);
+
+const INSTRUCTIONS: &str = include_str!("instructions.md");
+
+/// What a person should know once the server listens.
+pub struct Ready {
+    pub addr: SocketAddr,
+}
+
+/// A port that may be replaced by a free one if it is taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum PortChoice {
+    Given,
+    Preferred,
+}
+
+/// Runs until a signal ends it. `ready` is called once, when connections are accepted.
+pub async fn run(
+    config: Config,
+    port: PortChoice,
+    ready: impl FnOnce(&Ready),
+) -> Result<(), String> {
+    let kit = kit(&config)?;
+    let todos = match &config.todos_store {
+        Some(dir) => Some(Todos::open(dir).map_err(|error| {
+            format!("TODOS_STORE_PATH: {} cannot be used: {error}", dir.display())
+        })?),
+        None => None,
+    };
+    let listener = bind(config.addr(), port).await?;
+    let addr = listener.local_addr().map_err(|error| error.to_string())?;
+    let sessions = Sessions::new(kit, todos);
+    let closing = CancellationToken::new();
+    let app = Arc::new(App {
+        sessions: sessions.clone(),
+        guard: Guard::new(config.access.clone(), addr),
+        message_bytes_max: config.limits.message_bytes_max,
+        closing: closing.clone(),
+    });
+    ready(&Ready { addr });
+    if config.auto_resume {
+        sessions.resume_unfinished().await;
+    }
+    let signals = signals().map_err(|error| error.to_string())?;
+    let connections = Arc::new(Semaphore::new(config.limits.connections_max));
+    tokio::select! {
+        () = accept(listener, app, connections.clone()) => {}
+        () = signals => {}
+    }
+    tracing::info!("shutting down");
+    closing.cancel();
+    let ended = async {
+        sessions.close().await;
+        // Every connection holds a permit until it has ended.
+        let all = config.limits.connections_max.try_into().unwrap_or(u32::MAX);
+        let _ = connections.acquire_many(all).await;
+    };
+    if tokio::time::timeout(SHUTDOWN_TIME_MAX, ended).await.is_err() {
+        tracing::warn!("some connections did not end in time");
+    }
+    Ok(())
+}
+
+/// The first signal; a second one ends the process at once.
+fn signals() -> io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            std::process::exit(130);
+        });
+    })
+}
+
+async fn bind(addr: SocketAddr, port: PortChoice) -> Result<TcpListener, String> {
+    match TcpListener::bind(addr).await {
+        Ok(listener) => Ok(listener),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && port == PortChoice::Preferred => {
+            let any = SocketAddr::new(addr.ip(), 0);
+            TcpListener::bind(any).await.map_err(|error| format!("cannot listen on {any}: {error}"))
+        }
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(format!(
+            "cannot listen on {addr}: another program does already; choose another with --port"
+        )),
+        Err(error) => Err(format!("cannot listen on {addr}: {error}")),
+    }
+}
+
+async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore>) {
+    let router = app::router(app.clone());
+    loop {
+        let stream = match listener.accept().await {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                // Out of descriptors, most likely: others must end before more can begin.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            }
+        };
+        let Ok(permit) = connections.clone().try_acquire_owned() else {
+            tokio::spawn(turn_away(stream));
+            continue;
+        };
+        // Frames are small and must not wait for each other.
+        let _ = stream.set_nodelay(true);
+        let service = TowerToHyperService::new(router.clone());
+        let closing = app.closing.clone();
+        let permit = Arc::new(permit);
+        tokio::spawn(async move {
+            connection(stream, service, closing, permit).await;
+        });
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    service: TowerToHyperService<axum::Router>,
+    closing: CancellationToken,
+    permit: Arc<tokio::sync::OwnedSemaphorePermit>,
+) {
+    let held = permit.clone();
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<_>| {
+        // An upgraded socket outlives this task; its permit goes with the request.
+        request.extensions_mut().insert(Held(held.clone()));
+        hyper::service::Service::call(&service, request)
+    });
+    let serving = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_TIME_MAX)
+        .max_buf_size(HEADER_BYTES_MAX)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    tokio::pin!(serving);
+    tokio::select! {
+        _ = &mut serving => {}
+        () = closing.cancelled() => {
+            serving.as_mut().graceful_shutdown();
+            let _ = serving.await;
+        }
+    }
+}
+
+/// Keeps a place among the connections for as long as it lives.
+#[derive(Clone)]
+pub struct Held(
+    #[allow(dead_code, reason = "held for its drop")] Arc<tokio::sync::OwnedSemaphorePermit>,
+);
+
+async fn turn_away(mut stream: TcpStream) {
+    use tokio::io::AsyncWriteExt;
+    let body = r#"{"error":"Too many connections (MAX_CONNECTIONS); try again later"}"#;
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
+         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(answer.as_bytes())).await;
+}
+
+fn kit(config: &Config) -> Result<Kit, String> {
+    let log: Arc<dyn Log> = match &config.session_store {
+        Some(dir) => {
+            let files = Files::open(dir, FileCodec::shared());
+            Arc::new(files.map_err(|error| format!("SESSION_STORE_PATH: {error}"))?)
+        }
+        None => Arc::new(Memory::new(FileCodec::shared())),
+    };
+    let model: Arc<dyn Model> = match config.model.provider {
+        Provider::Offline => Arc::new(Offline::new()),
+        other => return Err(format!("PROVIDER: {} is not available", other.word())),
+    };
+    let mode = match config.approval.mode {
+        ApprovalMode::Suggest => Mode::Suggest,
+        ApprovalMode::AutoEdit => Mode::AutoEdit,
+        ApprovalMode::FullAuto => Mode::FullAuto,
+    };
+    let strategy = match config.context.strategy {
+        ContextStrategy::Threshold => Strategy::Threshold,
+        ContextStrategy::Dummy => Strategy::Dummy,
+    };
+    let tools: Arc<[ToolSpec]> = tool::ALL.iter().map(|tool| tool.spec()).collect();
+    let forbidden = [&config.session_store].into_iter().flatten().cloned().collect();
+    Ok(Kit {
+        limits: polyloop_session::Limits {
+            queued_messages_max: config.limits.queued_messages_max,
+            tokens_max: model.tokens_max(),
+            strategy,
+            bypass_allowed: config.approval.allow_bypass,
+        },
+        settings: Settings {
+            cwd: config.working_directory.display().to_string().into(),
+            model: model.name().into(),
+            mode,
+            calls_max: CALLS_PER_TURN_MAX,
+        },
+        place: Arc::new(Place {
+            cwd: config.working_directory.clone(),
+            forbidden,
+            command_time_max: config.limits.command_timeout,
+            helper: polyloop_sandbox::Helper::this_program(),
+        }),
+        instructions: instructions(config).into(),
+        log,
+        model,
+        tools,
+        approval_timeout: config.approval.timeout,
+        sleep_after: SLEEP_AFTER,
+        auto_resume: config.auto_resume,
+    })
+}
+
+fn instructions(config: &Config) -> String {
+    let own = config.instructions_file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
+    let place = config.working_directory.display();
+    let own = own.map(|own| format!("\n\n{}", own.trim())).unwrap_or_default();
+    format!("{}\n\nWorking directory: {place}{own}\n", INSTRUCTIONS.trim())
+}

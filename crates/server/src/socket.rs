@@ -1,0 +1,133 @@
+//! A WebSocket connection: the handshake, then two halves side by side, one that reads and one
+//! that writes, so that a turn never keeps the socket from being read.
+//!
+//! Holds no session state: it carries frames between a client and its session's handle.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
+    SEC_WEBSOCKET_VERSION, UPGRADE,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use hyper_util::rt::TokioIo;
+use polyloop_dialects::detect::{self, Decision, Handshake};
+use polyloop_dialects::{Cursor, Dialect};
+use polyloop_session::SessionId;
+use tokio_websockets::{Limits, ServerBuilder};
+
+use crate::app::{App, is_upgrade};
+use crate::query::Query;
+use crate::serve::Held;
+use crate::{page, rest};
+
+mod read;
+mod write;
+
+/// What a handshake says of the connection it opens.
+pub(crate) struct Hello {
+    pub dialect: Option<&'static dyn Dialect>,
+    pub session: Option<SessionId>,
+    pub since: Option<Cursor>,
+    pub name: Option<String>,
+}
+
+const NAME_CHARS_MAX: usize = 64;
+const ACCEPT_GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+pub async fn or_page(state: State<Arc<App>>, request: Request) -> Response {
+    if is_upgrade(request.headers()) {
+        return upgrade(state, request).await;
+    }
+    match *request.method() {
+        Method::GET | Method::HEAD => page::home(),
+        _ => rest::wrong_method(request).await,
+    }
+}
+
+pub async fn upgrade(State(app): State<Arc<App>>, mut request: Request) -> Response {
+    let accept = match accept_key(request.method(), request.headers()) {
+        Ok(accept) => accept,
+        Err((status, why)) => return rest::error(status, why),
+    };
+    let (hello, subprotocol) = match hello(&request) {
+        Ok(hello) => hello,
+        Err(why) => return rest::error(StatusCode::BAD_REQUEST, why),
+    };
+    let held = request.extensions().get::<Held>().cloned();
+    let upgraded = hyper::upgrade::on(&mut request);
+    tokio::spawn(async move {
+        let _held = held;
+        let Ok(upgraded) = upgraded.await else { return };
+        // Fragments and frames obey the same bound; a longer message closes with 1009.
+        let limits = Limits::default().max_payload_len(Some(app.message_bytes_max));
+        let socket = ServerBuilder::new().limits(limits).serve(TokioIo::new(upgraded));
+        read::serve(app, socket, hello).await;
+    });
+    let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
+    let headers = response.headers_mut();
+    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
+    if let Ok(accept) = HeaderValue::from_str(&accept) {
+        headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    if let Some(subprotocol) = subprotocol {
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(subprotocol));
+    }
+    response
+}
+
+fn accept_key(method: &Method, headers: &HeaderMap) -> Result<String, (StatusCode, &'static str)> {
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    if !is_upgrade(headers) || method != Method::GET {
+        let why = "This path is for WebSockets: send a GET with `Upgrade: websocket`";
+        return Err((StatusCode::UPGRADE_REQUIRED, why));
+    }
+    let connection = text(CONNECTION).unwrap_or("").to_ascii_lowercase();
+    if !connection.split(',').any(|word| word.trim() == "upgrade") {
+        return Err((StatusCode::BAD_REQUEST, "A `Connection: Upgrade` header is needed"));
+    }
+    if text(SEC_WEBSOCKET_VERSION) != Some("13") {
+        return Err((StatusCode::UPGRADE_REQUIRED, "Only WebSocket version 13 is spoken here"));
+    }
+    let key = text(SEC_WEBSOCKET_KEY).unwrap_or("");
+    if key.is_empty() {
+        return Err((StatusCode::BAD_REQUEST, "A Sec-WebSocket-Key header is needed"));
+    }
+    let mut sha1 = sha1_smol::Sha1::new();
+    sha1.update(key.as_bytes());
+    sha1.update(ACCEPT_GUID.as_bytes());
+    Ok(base64::engine::general_purpose::STANDARD.encode(sha1.digest().bytes()))
+}
+
+fn hello(request: &Request) -> Result<(Hello, Option<&'static str>), String> {
+    let (uri, headers) = (request.uri(), request.headers());
+    let query = Query::of(uri);
+    let offers = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|v| v.to_str().ok());
+    let offers: Vec<&str> = offers.flat_map(|list| list.split(',')).map(str::trim).collect();
+    let protocol = query.get("protocol");
+    let handshake = Handshake { path: uri.path(), subprotocols: &offers, protocol };
+    let dialect = match detect::decide(&handshake) {
+        Decision::Dialect(dialect) => Some(dialect),
+        Decision::ByFirstMessage => None,
+        Decision::UnknownProtocol => {
+            let known: Vec<&str> = detect::ALL.iter().map(|d| d.name()).collect();
+            let given = protocol.unwrap_or("");
+            return Err(format!("protocol: {given:?} is not spoken here; use {}", known.join("|")));
+        }
+    };
+    let in_path = uri.path().trim_start_matches('/').split_once('/').map(|(_, id)| id);
+    let id = in_path.filter(|id| !id.is_empty()).or_else(|| query.get("session_id"));
+    let session = id.map(SessionId::parse).transpose().map_err(|bad| bad.to_string())?;
+    let since = query.get("since").map(Cursor::parse).transpose().map_err(|bad| bad.to_string())?;
+    let name = query.get("name").map(clean_name).filter(|name| !name.is_empty());
+    let subprotocol = detect::by_subprotocol(&offers).map(|dialect| dialect.subprotocol());
+    Ok((Hello { dialect, session, since, name }, subprotocol))
+}
+
+fn clean_name(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect::<String>().trim().into()
+}

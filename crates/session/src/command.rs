@@ -1,0 +1,150 @@
+//! What a client may ask of one session, and the typed "no" it may get.
+
+use std::fmt;
+
+use crate::event::Origin;
+use crate::id::{MessageId, Text, WaitId};
+use crate::item::Part;
+use crate::policy::{Judgement, Mode};
+use crate::wait::{Then, Who};
+
+#[derive(Clone, Debug)]
+pub enum Command {
+    Send(Box<Send>),
+    /// Drops a queued message.
+    Drop {
+        message: MessageId,
+        by: Who,
+    },
+    Settle {
+        wait: WaitRef,
+        reply: WaitReply,
+        by: Who,
+    },
+    Interrupt {
+        reason: Text,
+        by: Who,
+    },
+    Resume {
+        by: Who,
+    },
+    Compact {
+        by: Who,
+    },
+    SetMode {
+        mode: Mode,
+        by: Who,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub struct Send {
+    pub content: Vec<Part>,
+    pub origin: Origin,
+    pub client_ref: Option<Text>,
+    pub delivery: Delivery,
+    /// Counted by the agent.
+    pub tokens: u64,
+}
+
+/// What to do with a message while a turn runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    Queue,
+}
+
+/// Which wait is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitRef {
+    /// The oldest that is open: dialects without ids present one at a time.
+    Presented,
+    Id(WaitId),
+}
+
+#[derive(Clone, Debug)]
+pub enum WaitReply {
+    Approve,
+    /// Approve, and ask no more for what the request said this would cover.
+    ApproveAlways,
+    /// Approve, but run these arguments, judged by the agent, in place of the model's.
+    ApproveInstead {
+        args: Text,
+        judgement: Box<Judgement>,
+    },
+    Deny {
+        message: Option<Text>,
+        then: Then,
+    },
+    Explain,
+}
+
+/// Why a command changed nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    EmptyMessage,
+    QueueFull { limit: usize },
+    NoPendingApproval,
+    AlreadySettled { by: String },
+    AlreadyExplaining,
+    NotAnEdit,
+    Refused { reason: Text },
+    UnknownMessage,
+    NothingRunning,
+    NothingToResume,
+    TurnRunning,
+    NothingToCompact,
+    BypassNotAllowed,
+}
+
+impl Refusal {
+    /// A short word for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Refusal::EmptyMessage => "empty_message",
+            Refusal::QueueFull { .. } => "queue_full",
+            Refusal::NoPendingApproval => "no_pending_approval",
+            Refusal::AlreadySettled { .. } => "already_settled",
+            Refusal::AlreadyExplaining => "already_explaining",
+            Refusal::NotAnEdit => "not_an_edit",
+            Refusal::Refused { .. } => "refused",
+            Refusal::UnknownMessage => "unknown_message",
+            Refusal::NothingRunning => "nothing_running",
+            Refusal::NothingToResume => "nothing_to_resume",
+            Refusal::TurnRunning => "turn_running",
+            Refusal::NothingToCompact => "nothing_to_compact",
+            Refusal::BypassNotAllowed => "bypass_not_allowed",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::EmptyMessage => f.write_str("The message is empty"),
+            Refusal::QueueFull { limit } => write!(
+                f,
+                "{limit} messages are queued already, which is the limit (MAX_QUEUED_MESSAGES); \
+                 wait for a turn to end"
+            ),
+            Refusal::NoPendingApproval => f.write_str("No pending approval request"),
+            Refusal::AlreadySettled { by } => {
+                write!(f, "That approval request was settled already by {by}")
+            }
+            Refusal::AlreadyExplaining => f.write_str("An explanation is on its way already"),
+            Refusal::NotAnEdit => {
+                f.write_str("applyPatch can only take the place of a proposed patch")
+            }
+            Refusal::Refused { reason } => f.write_str(reason),
+            Refusal::UnknownMessage => f.write_str("No queued message has that id"),
+            Refusal::NothingRunning => f.write_str("No turn is running"),
+            Refusal::NothingToResume => f.write_str("No interrupted turn is left to resume"),
+            Refusal::TurnRunning => {
+                f.write_str("A turn is running; wait for its end, or interrupt it first")
+            }
+            Refusal::NothingToCompact => f.write_str("Cannot compact empty transcript"),
+            Refusal::BypassNotAllowed => f.write_str(
+                "Mode bypass is not allowed here; start the server with ALLOW_BYPASS=true",
+            ),
+        }
+    }
+}

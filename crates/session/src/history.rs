@@ -1,0 +1,152 @@
+//! The provider-neutral input of one model call.
+//!
+//! Only pieces older than the call count, so a prompt is the same at the call's start and end.
+//! Every tool call stands directly before its result; a call without one (a file that another
+//! program left half-written) is left out.
+
+use std::collections::BTreeMap;
+
+use crate::event::Purpose;
+use crate::id::{CallId, ItemId, Text};
+use crate::item::{Opaque, Part};
+use crate::state::{LinePiece, Piece, State};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prompt {
+    pub purpose: Purpose,
+    pub messages: Vec<Message>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    User(Vec<Part>),
+    Assistant(Vec<AssistantPart>),
+    ToolResult { call_ref: Text, name: Text, output: Text, is_error: bool },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum AssistantPart {
+    Text(Text),
+    Reasoning { text: Text, opaque: Option<Opaque> },
+    ToolCall { call_ref: Text, name: Text, args: Text },
+}
+
+pub const SUMMARY_PREFIX: &str = "Summary of the conversation so far:\n\n";
+pub const EXPLAINED_PREFIX: &str = "Before deciding on that call I was told: ";
+pub const SUMMARISE_TEXT: &str = "Summarise the conversation above so that the work can go on \
+    from the summary alone: what was asked and done, files and functions touched, decisions and \
+    their reasons, errors and test results, what is left to do. Be brief and concrete.";
+
+/// `None` when the call is not open.
+pub fn prompt(state: &State, call: CallId) -> Option<Prompt> {
+    let turn = state.turn()?;
+    let open = turn.calls.get(&call)?;
+    let purpose = open.purpose;
+    let older = state.line().pieces().iter().filter(|piece| piece.seq < call.0);
+    let mut messages = messages(older);
+    match purpose {
+        Purpose::Think => {}
+        Purpose::Summarise => messages.push(user(SUMMARISE_TEXT.into())),
+        Purpose::Explain { .. } => {
+            let shown = open.command()?.join(" ");
+            messages.push(user(
+                format!(
+                    "Before I decide: explain in a few sentences what this would do, what it \
+                     affects, what could go wrong, and why you want it. Do not run anything.\n\n\
+                     {shown}"
+                )
+                .into(),
+            ));
+        }
+    }
+    Some(Prompt { purpose, messages })
+}
+
+fn user(text: Text) -> Message {
+    Message::User(vec![Part::Text { text }])
+}
+
+fn messages<'a>(pieces: impl Iterator<Item = &'a LinePiece> + Clone) -> Vec<Message> {
+    let mut results: BTreeMap<ItemId, (&Text, bool)> = BTreeMap::new();
+    for piece in pieces.clone() {
+        if let Piece::ToolResult { item, output, is_error } = &piece.piece {
+            results.insert(*item, (output, *is_error));
+        }
+    }
+    let mut out = Messages::default();
+    for piece in pieces {
+        match &piece.piece {
+            Piece::User { content } => out.push(Message::User(content.clone())),
+            Piece::Summary { text } => out.push(user(format!("{SUMMARY_PREFIX}{text}").into())),
+            Piece::Explanation { text } => {
+                out.push(user(format!("{EXPLAINED_PREFIX}{text}").into()));
+            }
+            Piece::Agent { call, text } => {
+                out.assistant(*call, AssistantPart::Text(text.clone()));
+            }
+            Piece::Reasoning { call, text, opaque } => {
+                let (text, opaque) = (text.clone(), opaque.clone());
+                out.assistant(Some(*call), AssistantPart::Reasoning { text, opaque });
+            }
+            Piece::ToolCall { call, item, name, call_ref, args } => {
+                let Some((output, is_error)) = results.get(item) else { continue };
+                let (name, call_ref, args) = (name.clone(), call_ref.clone(), args.clone());
+                let result = Message::ToolResult {
+                    call_ref: call_ref.clone(),
+                    name: name.clone(),
+                    output: (*output).clone(),
+                    is_error: *is_error,
+                };
+                out.assistant(*call, AssistantPart::ToolCall { call_ref, name, args });
+                out.pending.push(result);
+            }
+            // It stands with its call already; what follows is another message.
+            Piece::ToolResult { .. } => out.close(),
+        }
+    }
+    out.finish()
+}
+
+/// Groups what one call said into one message, its results right behind it.
+#[derive(Default)]
+struct Messages {
+    done: Vec<Message>,
+    open: Option<(Option<CallId>, Vec<AssistantPart>)>,
+    pending: Vec<Message>,
+}
+
+impl Messages {
+    fn push(&mut self, message: Message) {
+        self.close();
+        self.done.push(message);
+    }
+
+    fn assistant(&mut self, call: Option<CallId>, part: AssistantPart) {
+        if let Some((open, parts)) = &mut self.open
+            && *open == call
+        {
+            parts.push(part);
+            return;
+        }
+        self.close();
+        self.open = Some((call, vec![part]));
+    }
+
+    fn close(&mut self) {
+        if let Some((_, mut parts)) = self.open.take() {
+            // Providers refuse reasoning without what it led to, which was cut or is left out.
+            while matches!(parts.last(), Some(AssistantPart::Reasoning { .. })) {
+                parts.pop();
+            }
+            if !parts.is_empty() {
+                self.done.push(Message::Assistant(parts));
+            }
+        }
+        self.done.append(&mut self.pending);
+    }
+
+    fn finish(mut self) -> Vec<Message> {
+        self.close();
+        self.done
+    }
+}

@@ -1,0 +1,121 @@
+//! The visible things of a turn, and what is known of a finished one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::Text;
+
+/// One piece of what a user sent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    Text { text: Text },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum ItemKind {
+    Text,
+    Reasoning,
+    /// `call_ref` is the provider's own id of the call, sent back to it with the result.
+    ToolCall {
+        name: Text,
+        call_ref: Text,
+    },
+}
+
+/// How an item ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// All of it came; a tool ran and said so itself.
+    Whole,
+    /// The stream stopped inside it; what was shown is kept and stays in the prompt.
+    Cut,
+    /// Its call failed; what was shown is kept for replay but is no part of the prompt.
+    Discarded,
+    /// Leave to run was not given.
+    Denied,
+    /// The tool could not do it.
+    Failed,
+    /// The tool was stopped, or a crash ended it.
+    Interrupted,
+}
+
+/// What a provider sent that must go back to it unchanged: raw JSON, kept byte for byte.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opaque {
+    pub provider: Text,
+    pub json: Text,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// What the model is shown, where it differs from what was streamed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(default)]
+    pub duration_ms: u64,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<FileChange>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Relative to the working directory where it is inside it.
+    pub path: Text,
+    pub operation: Operation,
+    /// The content before, for undo; absent when there was none or it is too large to keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Text>,
+    /// SHA-256 of the content after, in hex, so that undo can tell whether it changed since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<Text>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Operation {
+    Create,
+    Update,
+    Delete,
+    Move { from: Text },
+}
+
+/// What one model call, or all calls of a turn, cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// All input, cached or not.
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    /// The part of the input that came from the provider's cache.
+    #[serde(default)]
+    pub cached_tokens: u64,
+}
+
+impl Usage {
+    pub fn total_tokens(&self) -> u64 {
+        self.input_tokens.saturating_add(self.output_tokens)
+    }
+
+    pub fn add(&mut self, other: Usage) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+    }
+}
+
+/// A failure as people are told of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    pub message: Text,
+    /// A short word or a provider's status, for programs.
+    pub code: Text,
+}
+
+impl Fault {
+    pub fn new(code: &str, message: impl Into<Text>) -> Fault {
+        Fault { message: message.into(), code: code.into() }
+    }
+}

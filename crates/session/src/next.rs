@@ -1,0 +1,172 @@
+//! What follows from the state: events to record until nothing is left to record, then the open
+//! steps.
+//!
+//! Never performs a step. No tool starts without leave from the policy or a person, and none
+//! before its model call has ended well. Costs what is open, never what has been.
+
+use crate::decide::Limits;
+use crate::event::{Event, Outcome, Purpose, Stop, Work};
+use crate::id::{CallId, ItemId, Text};
+use crate::item::{End, ToolResult};
+use crate::policy::{self, Effect, Verdict};
+use crate::state::{Explain, Item, State, ToolPhase, Turn};
+use crate::strategy;
+use crate::wait::Ask;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Next {
+    /// Record these, then ask again.
+    Record(Vec<Event>),
+    /// Nothing is left to record; these are open (perhaps none).
+    Steps(Vec<Step>),
+}
+
+/// One effect to perform, named by the `Seq` of its intent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    Ask(CallId),
+    Run(ItemId),
+    StopCall(CallId),
+    StopTool(ItemId),
+}
+
+pub const WITHDRAWN_TEXT: &str = "The turn was stopped";
+pub const NOT_RUN_TEXT: &str = "Not run: the turn was stopped before it started.";
+
+pub fn next(state: &State, limits: &Limits) -> Next {
+    let Some(turn) = state.turn() else { return between_turns(state) };
+    if let Some(reason) = &turn.stopping {
+        return stop(turn, reason);
+    }
+    let events = tools(state, turn);
+    if !events.is_empty() {
+        return Next::Record(events);
+    }
+    let events = explanations(state, turn, limits);
+    if !events.is_empty() {
+        return Next::Record(events);
+    }
+    let steps = open_steps(turn);
+    if !steps.is_empty() || !turn.waits.is_empty() {
+        return Next::Steps(steps);
+    }
+    match strategy::next(state, turn, limits) {
+        events if events.is_empty() => Next::Steps(Vec::new()),
+        events => Next::Record(events),
+    }
+}
+
+fn between_turns(state: &State) -> Next {
+    match state.queue().front() {
+        Some(queued) if !state.is_paused() => {
+            let work = Work::Message { message: queued.id };
+            Next::Record(vec![Event::TurnStarted { work }])
+        }
+        _ => Next::Steps(Vec::new()),
+    }
+}
+
+fn open_steps(turn: &Turn) -> Vec<Step> {
+    let calls = turn.calls.keys().map(|call| Step::Ask(*call));
+    let running = turn.items.iter().filter(|(_, item)| is_running(item));
+    calls.chain(running.map(|(id, _)| Step::Run(*id))).collect()
+}
+
+fn is_running(item: &Item) -> bool {
+    matches!(item.tool, Some(ToolPhase::Running { .. }))
+}
+
+/// Starts, asks about, or closes proposed calls in the order the model gave them: only reading
+/// calls may run side by side; anything else waits for all before it and holds all after it.
+fn tools(state: &State, turn: &Turn) -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut reads_only = true;
+    for (id, item) in &turn.items {
+        let Some(phase) = &item.tool else { continue };
+        if turn.calls.contains_key(&item.call) {
+            break;
+        }
+        match phase {
+            ToolPhase::Proposed { judgement, answerable, .. } => {
+                let first = reads_only && events.is_empty();
+                let reads = judgement.effect == Effect::Read;
+                let alone = first && !turn.items.range(..*id).any(|(_, i)| i.tool.is_some());
+                if !(alone || reads && reads_only) {
+                    break;
+                }
+                let verdict = policy::verdict(judgement, state.mode(), state.grants(), *answerable);
+                events.push(judged(*id, verdict));
+                reads_only &= reads;
+            }
+            ToolPhase::Approved { .. } => {
+                events.push(Event::ToolStarted { item: *id, sandboxed: false });
+                reads_only = false;
+            }
+            ToolPhase::Denied { message } => events.push(closed(*id, End::Denied, message.clone())),
+            ToolPhase::Waiting { .. } => reads_only = false,
+            ToolPhase::Running { reads, .. } => reads_only &= *reads,
+        }
+    }
+    events
+}
+
+fn judged(item: ItemId, verdict: Verdict) -> Event {
+    match verdict {
+        Verdict::Allow => Event::ToolStarted { item, sandboxed: false },
+        Verdict::AllowSandboxed => Event::ToolStarted { item, sandboxed: true },
+        Verdict::Ask => Event::WaitOpened { item, ask: Ask::Approval },
+        Verdict::Deny(reason) => closed(item, End::Denied, reason),
+    }
+}
+
+fn closed(item: ItemId, end: End, text: Text) -> Event {
+    let tokens = crate::state::estimate_tokens(text.len());
+    let result = Some(Box::new(ToolResult::default()));
+    Event::ItemCompleted { item, end, text, opaque: None, result, tokens }
+}
+
+fn explanations(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
+    let asked = turn.waits.iter().filter(|(_, wait)| wait.explain == Explain::Asked);
+    let model = state.settings().map(|s| s.model.clone()).unwrap_or_default();
+    let call = |wait| Event::CallStarted {
+        purpose: Purpose::Explain { wait },
+        model: model.clone(),
+        tokens_max: limits.tokens_max,
+    };
+    asked.map(|(wait, _)| call(*wait)).collect()
+}
+
+/// Winds a turn down: waits are withdrawn, calls that do not run yet are closed, what runs is
+/// stopped and reports what it had; when nothing is open the turn ends.
+fn stop(turn: &Turn, reason: &Stop) -> Next {
+    let mut events: Vec<Event> = Vec::new();
+    for wait in turn.waits.keys() {
+        events.push(Event::WaitWithdrawn { wait: *wait, reason: WITHDRAWN_TEXT.into() });
+    }
+    for (id, item) in &turn.items {
+        match &item.tool {
+            Some(ToolPhase::Denied { message }) => {
+                events.push(closed(*id, End::Denied, message.clone()));
+            }
+            Some(
+                ToolPhase::Proposed { .. } | ToolPhase::Waiting { .. } | ToolPhase::Approved { .. },
+            ) => events.push(closed(*id, End::Interrupted, NOT_RUN_TEXT.into())),
+            // Running ones report themselves; items without one belong to an open call.
+            Some(ToolPhase::Running { .. }) | None => {}
+        }
+    }
+    if !events.is_empty() {
+        return Next::Record(events);
+    }
+    let calls = turn.calls.keys().map(|call| Step::StopCall(*call));
+    let running = turn.items.iter().filter(|(_, item)| is_running(item));
+    let steps: Vec<Step> = calls.chain(running.map(|(id, _)| Step::StopTool(*id))).collect();
+    if !steps.is_empty() {
+        return Next::Steps(steps);
+    }
+    let outcome = match reason {
+        Stop::Interrupted { reason, .. } => Outcome::Interrupted { reason: reason.clone() },
+        Stop::Denied { .. } => Outcome::Completed,
+    };
+    Next::Record(vec![Event::TurnEnded { outcome, usage: turn.usage }])
+}

@@ -1,0 +1,100 @@
+//! Closes what a crash left open.
+//!
+//! A model call that was cut keeps every character that was shown; a tool is never run twice; open
+//! waits stay open and their turn goes on; a turn with no open wait ends as interrupted. Running
+//! it on a session that was closed properly gives nothing.
+
+use crate::absorb::cut;
+use crate::event::{CallOutcome, Event, Outcome, Stop, Work};
+use crate::growth::Stream;
+use crate::id::Text;
+use crate::item::{End, ToolResult};
+use crate::live::Live;
+use crate::state::{State, ToolPhase, Turn, estimate_tokens};
+
+pub const CRASH_REASON: &str = "The server stopped while the turn was running";
+pub const CRASHED_TOOL_TEXT: &str = "Interrupted: the server stopped while this was running. It \
+                                     was not run again; check what it did before repeating it.";
+
+/// The events that bring the session to rest. Applied in order, they leave nothing running.
+pub fn recover(state: &State, live: &Live) -> Vec<Event> {
+    let Some(turn) = state.turn() else { return queued(state) };
+    let mut events = Vec::new();
+    let stays = !turn.waits.is_empty() && turn.stopping.is_none();
+    for (id, item) in &turn.items {
+        match &item.tool {
+            None => events.push(cut(*id, item, live, End::Cut)),
+            Some(ToolPhase::Running { .. }) => {
+                let shown = live.text(*id, Stream::Output);
+                events.push(crashed(*id, shown));
+            }
+            // Their leave was given or pending before the crash: the turn goes on to them.
+            Some(_) if stays => {}
+            Some(ToolPhase::Denied { message }) => {
+                events.push(not_run(*id, End::Denied, message.clone()));
+            }
+            Some(
+                ToolPhase::Proposed { .. } | ToolPhase::Waiting { .. } | ToolPhase::Approved { .. },
+            ) => events.push(not_run(*id, End::Interrupted, crate::next::NOT_RUN_TEXT.into())),
+        }
+    }
+    for call in turn.calls.keys() {
+        let outcome = CallOutcome::Lost;
+        events.push(Event::CallEnded { call: *call, outcome, usage: None });
+    }
+    if !stays {
+        events.extend(ended(turn));
+        // A turn that a denial ended does not pause the session, but nothing may begin by itself.
+        if matches!(turn.stopping, Some(Stop::Denied { .. })) {
+            events.extend(queued(state));
+        }
+    }
+    events
+}
+
+/// A message that was accepted but whose turn had not begun: its turn begins and ends, so that
+/// nothing is called before a client asks, and `resume` takes it up.
+fn queued(state: &State) -> Vec<Event> {
+    match state.queue().front() {
+        Some(queued) if !state.is_paused() => {
+            let work = Work::Message { message: queued.id };
+            let outcome = Outcome::Interrupted { reason: CRASH_REASON.into() };
+            vec![
+                Event::TurnStarted { work },
+                Event::TurnEnded { outcome, usage: Default::default() },
+            ]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn ended(turn: &Turn) -> Vec<Event> {
+    let reason: Text = crate::next::WITHDRAWN_TEXT.into();
+    let withdraw = |wait: &_| Event::WaitWithdrawn { wait: *wait, reason: reason.clone() };
+    let mut events: Vec<Event> = turn.waits.keys().map(withdraw).collect();
+    let outcome = match &turn.stopping {
+        Some(Stop::Interrupted { reason, .. }) => Outcome::Interrupted { reason: reason.clone() },
+        Some(Stop::Denied { .. }) => Outcome::Completed,
+        None => Outcome::Interrupted { reason: CRASH_REASON.into() },
+    };
+    events.push(Event::TurnEnded { outcome, usage: turn.usage });
+    events
+}
+
+fn crashed(item: crate::id::ItemId, shown: &str) -> Event {
+    let seen: Text = if shown.is_empty() {
+        CRASHED_TOOL_TEXT.into()
+    } else {
+        format!("{shown}\n{CRASHED_TOOL_TEXT}").into()
+    };
+    let tokens = estimate_tokens(seen.len());
+    let result = Some(Box::new(ToolResult { seen: Some(seen), ..ToolResult::default() }));
+    let (end, text) = (End::Interrupted, Text::from(shown));
+    Event::ItemCompleted { item, end, text, opaque: None, result, tokens }
+}
+
+fn not_run(item: crate::id::ItemId, end: End, text: Text) -> Event {
+    let tokens = estimate_tokens(text.len());
+    let result = Some(Box::new(ToolResult::default()));
+    Event::ItemCompleted { item, end, text, opaque: None, result, tokens }
+}

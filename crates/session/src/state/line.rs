@@ -1,0 +1,111 @@
+//! The running line: the pieces of the prompt since the last compaction.
+
+use super::*;
+
+/// One piece of a prompt. `call` names the model call a piece came from, so that a failed call's
+/// pieces can be taken out again; adopted pieces have none.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Piece {
+    User {
+        content: Vec<Part>,
+    },
+    Agent {
+        call: Option<CallId>,
+        text: Text,
+    },
+    Reasoning {
+        call: CallId,
+        text: Text,
+        opaque: Option<Opaque>,
+    },
+    ToolCall {
+        call: Option<CallId>,
+        item: ItemId,
+        name: Text,
+        call_ref: Text,
+        args: Text,
+    },
+    ToolResult {
+        item: ItemId,
+        output: Text,
+        is_error: bool,
+    },
+    /// What the model explained of a call that waited for approval.
+    Explanation {
+        text: Text,
+    },
+    Summary {
+        text: Text,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinePiece {
+    /// The entry that put it there.
+    pub seq: Seq,
+    pub tokens: u64,
+    pub piece: Piece,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Line {
+    pieces: Vec<LinePiece>,
+    tokens: u64,
+}
+
+impl Line {
+    pub fn pieces(&self) -> &[LinePiece] {
+        &self.pieces
+    }
+
+    pub fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
+    pub(super) fn push(&mut self, seq: Seq, tokens: u64, piece: Piece) {
+        self.tokens = self.tokens.saturating_add(tokens);
+        self.pieces.push(LinePiece { seq, tokens, piece });
+    }
+
+    /// Takes out what a failed call had put in.
+    pub(super) fn forget(&mut self, failed: CallId) {
+        self.retain(|piece| {
+            let from = match &piece.piece {
+                Piece::Agent { call, .. } | Piece::ToolCall { call, .. } => *call,
+                Piece::Reasoning { call, .. } => Some(*call),
+                Piece::User { .. }
+                | Piece::ToolResult { .. }
+                | Piece::Explanation { .. }
+                | Piece::Summary { .. } => None,
+            };
+            from != Some(failed)
+        });
+    }
+
+    pub(super) fn compact(&mut self, upto: Seq, summary: Text, tokens: u64) {
+        self.retain(|piece| piece.seq > upto);
+        self.tokens = self.tokens.saturating_add(tokens);
+        let piece = Piece::Summary { text: summary };
+        self.pieces.insert(0, LinePiece { seq: upto, tokens, piece });
+    }
+
+    /// The newest adopted call with that reference which has no result yet.
+    pub(super) fn adopted_call(&self, wanted: &str) -> Option<ItemId> {
+        let answered = |id: ItemId| {
+            let is_result =
+                |p: &LinePiece| matches!(&p.piece, Piece::ToolResult { item, .. } if *item == id);
+            self.pieces.iter().any(is_result)
+        };
+        self.pieces.iter().rev().find_map(|piece| match &piece.piece {
+            Piece::ToolCall { item, call_ref, .. } if &**call_ref == wanted => {
+                (!answered(*item)).then_some(*item)
+            }
+            _ => None,
+        })
+    }
+
+    fn retain(&mut self, keep: impl Fn(&LinePiece) -> bool) {
+        self.pieces.retain(keep);
+        self.tokens = self.pieces.iter().fold(0, |sum, p| sum.saturating_add(p.tokens));
+    }
+}

@@ -1,0 +1,394 @@
+//! The open turn: its calls, open items and open waits, and where the strategy stands.
+
+use super::*;
+
+/// Further "always" answers still approve the call they answer, but are not remembered.
+pub const GRANTS_MAX: usize = 1_000;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    pub id: TurnId,
+    pub work: Work,
+    pub origin: Origin,
+    pub calls_max: u32,
+    pub calls_made: u32,
+    pub stopping: Option<Stop>,
+    pub phase: Phase,
+    pub calls: BTreeMap<CallId, Call>,
+    pub items: BTreeMap<ItemId, Item>,
+    pub waits: BTreeMap<WaitId, OpenWait>,
+    /// Who settled what, so that a late answer is told; for this turn only.
+    pub settled: BTreeMap<WaitId, Who>,
+    pub usage: Usage,
+    /// The last text a call completed: the summary, when the work is a compaction.
+    pub answer: Option<Summary>,
+    /// Explanations given while a call waited; they enter the line after the call's result.
+    explanations: BTreeMap<ItemId, Vec<(Text, u64)>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    pub call: CallId,
+    pub text: Text,
+    pub tokens: u64,
+}
+
+/// Where the strategy stands. Set in `apply`, so that `next` costs what is open.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Phase {
+    /// The model is to be asked.
+    Asking,
+    /// A call of the strategy is open.
+    Calling,
+    /// The last call proposed tools; they run or wait.
+    Acting,
+    /// The last call gave the answer.
+    Answered,
+    Finished,
+    Failed(Fault),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    pub purpose: Purpose,
+    pub proposed_tools: bool,
+    about: Option<About>,
+}
+
+/// What an explanation is about. Kept with its call: the wait may end before the call does.
+#[derive(Clone, Debug, PartialEq)]
+struct About {
+    item: ItemId,
+    command: Vec<Text>,
+}
+
+impl Call {
+    /// What would run, word by word, where the call is to explain it.
+    pub(crate) fn command(&self) -> Option<&[Text]> {
+        self.about.as_ref().map(|about| about.command.as_slice())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    pub call: CallId,
+    pub block: u32,
+    pub kind: ItemKind,
+    pub tool: Option<ToolPhase>,
+}
+
+/// What is known of a tool call once it was proposed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ToolPhase {
+    Proposed {
+        args: Text,
+        judgement: Box<Judgement>,
+        answerable: bool,
+    },
+    Waiting {
+        args: Text,
+        judgement: Box<Judgement>,
+        wait: WaitId,
+    },
+    Approved {
+        args: Text,
+    },
+    Denied {
+        message: Text,
+    },
+    /// `reads`: it may run beside other reading calls.
+    Running {
+        args: Text,
+        sandboxed: bool,
+        reads: bool,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenWait {
+    pub item: ItemId,
+    pub opened_at: Timestamp,
+    pub explain: Explain,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Explain {
+    No,
+    Asked,
+    Calling(CallId),
+}
+
+impl Turn {
+    pub(super) fn new(id: TurnId, work: Work, origin: Origin, calls_max: u32) -> Turn {
+        Turn {
+            id,
+            work,
+            origin,
+            calls_max,
+            calls_made: 0,
+            stopping: None,
+            phase: Phase::Asking,
+            calls: BTreeMap::new(),
+            items: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            settled: BTreeMap::new(),
+            usage: Usage::default(),
+            answer: None,
+            explanations: BTreeMap::new(),
+        }
+    }
+
+    /// The item that a performer calls `(call, block)`.
+    pub fn item_of(&self, call: CallId, block: u32) -> Option<ItemId> {
+        let found = self.items.iter().find(|(_, i)| i.call == call && i.block == block);
+        found.map(|(id, _)| *id)
+    }
+
+    pub(super) fn apply(&mut self, entry: &LogEntry, line: &mut Line, grants: &mut Vec<Key>) {
+        match &entry.event {
+            Event::CallStarted { purpose, .. } => self.call_started(CallId(entry.seq), *purpose),
+            Event::CallEnded { call, outcome, usage } => {
+                self.call_ended(*call, outcome, usage.as_ref(), line);
+            }
+            Event::ItemStarted { call, block, item } => {
+                let item = Item { call: *call, block: *block, kind: item.clone(), tool: None };
+                self.items.insert(ItemId(entry.seq), item);
+            }
+            Event::ToolProposed { item, args, judgement, answerable, tokens } => {
+                let (judgement, answerable) = (judgement.clone(), *answerable);
+                let tool = ToolPhase::Proposed { args: args.clone(), judgement, answerable };
+                self.propose(*item, entry.seq, tool, args, *tokens, line);
+            }
+            Event::ToolStarted { item, sandboxed } => self.tool_started(*item, *sandboxed),
+            Event::ItemCompleted { item, end, text, opaque, result, tokens } => {
+                let seen = result.as_ref().and_then(|r| r.seen.as_ref()).unwrap_or(text);
+                let whole = Completed { text, seen, opaque: opaque.as_ref(), tokens: *tokens };
+                self.item_completed(*item, *end, entry.seq, whole, line);
+            }
+            Event::WaitOpened { item, ask: _ } => self.wait_opened(*item, entry),
+            Event::WaitSettled { wait, answer, by } => {
+                self.wait_settled(*wait, answer, by, grants);
+            }
+            Event::WaitWithdrawn { wait, reason } => self.wait_withdrawn(*wait, reason),
+            Event::ExplainAsked { wait, .. } => {
+                if let Some(open) = self.waits.get_mut(wait) {
+                    open.explain = Explain::Asked;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn call_started(&mut self, call: CallId, purpose: Purpose) {
+        self.calls_made = self.calls_made.saturating_add(1);
+        let mut about = None;
+        match purpose {
+            Purpose::Think | Purpose::Summarise => self.phase = Phase::Calling,
+            Purpose::Explain { wait } => {
+                if let Some(open) = self.waits.get_mut(&wait) {
+                    open.explain = Explain::Calling(call);
+                    let tool = self.items.get(&open.item).and_then(|item| item.tool.as_ref());
+                    if let Some(ToolPhase::Waiting { judgement, .. }) = tool {
+                        let command = judgement.command.clone();
+                        about = Some(About { item: open.item, command });
+                    }
+                }
+            }
+        }
+        self.calls.insert(call, Call { purpose, proposed_tools: false, about });
+    }
+
+    fn call_ended(
+        &mut self,
+        id: CallId,
+        outcome: &CallOutcome,
+        usage: Option<&Usage>,
+        line: &mut Line,
+    ) {
+        let Some(call) = self.calls.remove(&id) else { return };
+        self.usage.add(usage.copied().unwrap_or_default());
+        match call.purpose {
+            Purpose::Explain { wait } => {
+                if let Some(open) = self.waits.get_mut(&wait) {
+                    open.explain = Explain::No;
+                }
+            }
+            Purpose::Think | Purpose::Summarise => {
+                self.phase = match outcome {
+                    CallOutcome::Answered if call.proposed_tools => Phase::Acting,
+                    CallOutcome::Answered => Phase::Answered,
+                    CallOutcome::Failed { fault } => Phase::Failed(fault.clone()),
+                    CallOutcome::Stopped | CallOutcome::Lost => Phase::Asking,
+                };
+                if matches!(outcome, CallOutcome::Failed { .. }) {
+                    line.forget(id);
+                }
+            }
+        }
+        self.all_tools_done();
+    }
+
+    fn propose(
+        &mut self,
+        id: ItemId,
+        seq: Seq,
+        tool: ToolPhase,
+        args: &Text,
+        tokens: u64,
+        line: &mut Line,
+    ) {
+        let Some(item) = self.items.get_mut(&id) else { return };
+        let ItemKind::ToolCall { name, call_ref } = &item.kind else { return };
+        let piece = Piece::ToolCall {
+            call: Some(item.call),
+            item: id,
+            name: name.clone(),
+            call_ref: call_ref.clone(),
+            args: args.clone(),
+        };
+        item.tool = Some(tool);
+        if let Some(call) = self.calls.get_mut(&item.call) {
+            call.proposed_tools = true;
+        }
+        line.push(seq, tokens, piece);
+    }
+
+    fn tool_started(&mut self, item: ItemId, sandboxed: bool) {
+        let Some(Item { tool: Some(phase), .. }) = self.items.get_mut(&item) else { return };
+        let (args, reads) = match phase {
+            ToolPhase::Proposed { args, judgement, .. } => {
+                (args.clone(), judgement.effect == Effect::Read)
+            }
+            ToolPhase::Approved { args } => (args.clone(), false),
+            ToolPhase::Waiting { .. } | ToolPhase::Denied { .. } | ToolPhase::Running { .. } => {
+                return;
+            }
+        };
+        *phase = ToolPhase::Running { args, sandboxed, reads };
+    }
+
+    fn item_completed(
+        &mut self,
+        id: ItemId,
+        end: End,
+        seq: Seq,
+        whole: Completed<'_>,
+        line: &mut Line,
+    ) {
+        let Some(item) = self.items.remove(&id) else { return };
+        let purpose = self.calls.get(&item.call).map(|c| c.purpose);
+        match (&item.kind, &item.tool) {
+            (ItemKind::ToolCall { .. }, Some(_)) => {
+                let is_error = end != End::Whole;
+                let piece = Piece::ToolResult { item: id, output: whole.seen.clone(), is_error };
+                line.push(seq, whole.tokens, piece);
+                for (text, tokens) in self.explanations.remove(&id).unwrap_or_default() {
+                    line.push(seq, tokens, Piece::Explanation { text });
+                }
+                self.all_tools_done();
+            }
+            // Cut inside its arguments: never proposed, so no part of the prompt.
+            (ItemKind::ToolCall { .. }, None) => {}
+            (ItemKind::Text, _) => self.text_completed(&item, purpose, end, seq, whole, line),
+            (ItemKind::Reasoning, _) => {
+                if purpose == Some(Purpose::Think) && end == End::Whole {
+                    let (text, opaque) = (whole.text.clone(), whole.opaque.cloned());
+                    let piece = Piece::Reasoning { call: item.call, text, opaque };
+                    line.push(seq, whole.tokens, piece);
+                }
+            }
+        }
+    }
+
+    fn text_completed(
+        &mut self,
+        item: &Item,
+        purpose: Option<Purpose>,
+        end: End,
+        seq: Seq,
+        whole: Completed<'_>,
+        line: &mut Line,
+    ) {
+        if end == End::Discarded || whole.text.is_empty() {
+            return;
+        }
+        match purpose {
+            Some(Purpose::Think) => {
+                let piece = Piece::Agent { call: Some(item.call), text: whole.text.clone() };
+                line.push(seq, whole.tokens, piece);
+            }
+            Some(Purpose::Explain { .. }) => {
+                let about = self.calls.get(&item.call).and_then(|call| call.about.as_ref());
+                match about.map(|about| about.item).filter(|id| self.items.contains_key(id)) {
+                    Some(open) => {
+                        let told = self.explanations.entry(open).or_default();
+                        told.push((whole.text.clone(), whole.tokens));
+                    }
+                    // Settled and done while it was explained.
+                    None => {
+                        let piece = Piece::Explanation { text: whole.text.clone() };
+                        line.push(seq, whole.tokens, piece);
+                    }
+                }
+            }
+            Some(Purpose::Summarise) => {
+                let (text, tokens) = (whole.text.clone(), whole.tokens);
+                self.answer = Some(Summary { call: item.call, text, tokens });
+            }
+            None => {}
+        }
+    }
+
+    fn wait_opened(&mut self, item: ItemId, entry: &LogEntry) {
+        let wait = WaitId(entry.seq);
+        let Some(Item { tool: Some(phase), .. }) = self.items.get_mut(&item) else { return };
+        let ToolPhase::Proposed { args, judgement, .. } = phase else { return };
+        let (args, judgement) = (args.clone(), judgement.clone());
+        *phase = ToolPhase::Waiting { args, judgement, wait };
+        let open = OpenWait { item, opened_at: entry.at, explain: Explain::No };
+        self.waits.insert(wait, open);
+    }
+
+    fn wait_settled(&mut self, id: WaitId, answer: &Answer, by: &Who, grants: &mut Vec<Key>) {
+        let Some(open) = self.waits.remove(&id) else { return };
+        self.settled.insert(id, by.clone());
+        let item = self.items.get_mut(&open.item);
+        let Some(Item { tool: Some(phase), .. }) = item else { return };
+        let ToolPhase::Waiting { args, .. } = phase else { return };
+        *phase = match answer {
+            Answer::Approved { grants: fresh, instead } => {
+                for key in fresh {
+                    if !grants.contains(key) && grants.len() < GRANTS_MAX {
+                        grants.push(key.clone());
+                    }
+                }
+                let args = instead.as_ref().map_or_else(|| args.clone(), |i| i.args.clone());
+                ToolPhase::Approved { args }
+            }
+            Answer::Denied { message, then: _ } => ToolPhase::Denied { message: message.clone() },
+        };
+    }
+
+    /// Nobody will answer any more, so the call does not run.
+    fn wait_withdrawn(&mut self, id: WaitId, reason: &Text) {
+        let Some(open) = self.waits.remove(&id) else { return };
+        if let Some(Item { tool: Some(phase), .. }) = self.items.get_mut(&open.item) {
+            *phase = ToolPhase::Denied { message: reason.clone() };
+        }
+    }
+
+    fn all_tools_done(&mut self) {
+        if self.phase == Phase::Acting && self.items.values().all(|i| i.tool.is_none()) {
+            self.phase = Phase::Asking;
+        }
+    }
+}
+
+/// What a completion carries, as the turn needs it.
+#[derive(Clone, Copy)]
+struct Completed<'a> {
+    text: &'a Text,
+    seen: &'a Text,
+    opaque: Option<&'a Opaque>,
+    tokens: u64,
+}

@@ -1,0 +1,62 @@
+//! A compaction asked for by a client: one call for a summary, then the older pieces give way to
+//! it, provided that this makes the prompt smaller.
+
+use crate::context::{compaction_cut, tokens_after};
+use crate::decide::Limits;
+use crate::event::{Event, Outcome, Purpose, Window};
+use crate::item::Fault;
+use crate::state::{Phase, State, Summary, Turn};
+
+pub(crate) fn next(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
+    let outcome = match &turn.phase {
+        Phase::Asking if turn.calls_made == 0 => {
+            let model = state.settings().map(|s| s.model.clone()).unwrap_or_default();
+            let (purpose, tokens_max) = (Purpose::Summarise, limits.tokens_max);
+            return vec![Event::CallStarted { purpose, model, tokens_max }];
+        }
+        Phase::Asking => failed("The summary was not written"),
+        Phase::Calling | Phase::Acting => return Vec::new(),
+        Phase::Answered => match compacted(state, turn, limits) {
+            Ok(event) => return vec![event],
+            Err(outcome) => outcome,
+        },
+        Phase::Finished => Outcome::Completed,
+        Phase::Failed(fault) => Outcome::Failed { fault: fault.clone() },
+    };
+    vec![Event::TurnEnded { outcome, usage: turn.usage }]
+}
+
+fn compacted(state: &State, turn: &Turn, limits: &Limits) -> Result<Event, Outcome> {
+    let line = state.line();
+    let Some(Summary { call, text, tokens }) = turn.answer.clone() else {
+        return Err(failed("The model gave no summary"));
+    };
+    let Some(upto) = compaction_cut(line) else {
+        return Err(failed("There is nothing to compact"));
+    };
+    let before = line.tokens();
+    let after = tokens_after(line, upto, tokens);
+    if after >= before {
+        let told =
+            format!("Compaction was given up: it would leave {after} tokens of {before}, no gain");
+        return Err(failed(&told));
+    }
+    let kept = line.pieces().iter().filter(|p| p.seq > upto).count() as u64;
+    Ok(Event::Compacted {
+        call,
+        upto,
+        summary: text,
+        summary_tokens: tokens,
+        tokens_before: before,
+        tokens_after: after,
+        window: Window {
+            tokens_max: limits.tokens_max,
+            strategy: limits.strategy,
+            pieces: kept + 1,
+        },
+    })
+}
+
+fn failed(message: &str) -> Outcome {
+    Outcome::Failed { fault: Fault::new("compaction_failed", message) }
+}

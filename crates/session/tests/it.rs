@@ -1,0 +1,35 @@
+//! One binary for all tests that use the crate from outside.
+//!
+//! `POLYLOOP_CASES` sets how many random sessions each property plays, `POLYLOOP_SEED` from which
+//! seed; without them a run is short and always the same.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod it {
+    /// Fails the check with what is wrong, so that the case can be shrunk without a panic.
+    macro_rules! ensure {
+        ($holds:expr, $($told:tt)*) => {
+            if !$holds {
+                return Err(format!($($told)*).into());
+            }
+        };
+    }
+
+    mod action;
+    mod audit;
+    mod compaction;
+    mod decide;
+    mod fold;
+    mod format;
+    mod generate;
+    mod history;
+    mod make;
+    mod names;
+    mod next;
+    mod play;
+    mod random;
+    mod recovery;
+    mod script;
+    mod sim;
+    mod story;
+}

@@ -1,0 +1,155 @@
+//! What may happen to a session, as plain data that a failing case can be shrunk to.
+//!
+//! A pick chooses among what is there when the action is played, so every list of actions can be
+//! played, and shrinking one action never spoils the rest.
+
+use polyloop_session::event::Adopted;
+use polyloop_session::item::End;
+use polyloop_session::policy::{Effect, Mode};
+
+pub type Pick = u8;
+
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Pieces of another program's file; without them the session is one of our own.
+    pub adopted: Vec<Adopted>,
+    /// Whether settings are written, as for every session of our own.
+    pub created: bool,
+    pub mode: Mode,
+    pub calls_max: u32,
+    pub bypass_allowed: bool,
+}
+
+#[derive(Clone, Debug)]
+pub enum Action {
+    Send {
+        text: &'static str,
+        can_approve: bool,
+    },
+    Drop(Pick),
+    Settle {
+        wait: Wanted,
+        reply: Reply,
+    },
+    Interrupt,
+    Resume,
+    Compact,
+    SetMode(Mode),
+    /// Whatever brings the session on: speak, answer, reply, or end a tool.
+    Go(Box<Go>),
+    /// A block begins; with a number it may be one that is open already.
+    Begin {
+        call: Pick,
+        kind: Kind,
+        block: Option<u8>,
+    },
+    Grow {
+        item: Pick,
+        text: &'static str,
+        again: u8,
+    },
+    EndBlock {
+        item: Pick,
+        signed: bool,
+    },
+    /// The call ends well; calls beyond the judged ones were left incomplete.
+    Answer {
+        call: Pick,
+        judged: Vec<Judged>,
+        answerable: bool,
+    },
+    /// A whole reply at once: blocks, their text, and the end of the call.
+    Say {
+        call: Pick,
+        blocks: Vec<(Kind, &'static str)>,
+        judged: Vec<Judged>,
+        answerable: bool,
+    },
+    Fail(Pick),
+    Stopped(Pick),
+    EndTool {
+        item: Pick,
+        end: End,
+        seen: bool,
+    },
+    /// A report about any number, mostly of nothing that is open.
+    Stray {
+        about: u16,
+        report: Stray,
+    },
+    Notice,
+    Expire {
+        after_ms: i64,
+    },
+    /// The process dies after so many more entries.
+    Fuse(u8),
+    Crash {
+        again: Option<u8>,
+    },
+    /// An interrupt, after which every performer reports as it likes.
+    Drain(Vec<Last>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Go {
+    pub pick: Pick,
+    pub text: &'static str,
+    pub reply: Reply,
+    pub blocks: Vec<(Kind, &'static str)>,
+    pub judged: Vec<Judged>,
+    pub end: End,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted {
+    Presented,
+    Open(Pick),
+    /// A recent entry: a wait that was settled or withdrawn, or never a wait.
+    Recent(u8),
+}
+
+#[derive(Clone, Debug)]
+pub enum Reply {
+    Approve,
+    Always,
+    Instead(Judged),
+    Deny { message: Option<&'static str>, ends: bool },
+    Explain,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Text,
+    Reasoning,
+    Tool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Judged {
+    pub effect: Effect,
+    pub safe: bool,
+    pub confined: bool,
+    pub sandbox: bool,
+    pub refused: bool,
+    pub risky: bool,
+    pub keys: Vec<&'static str>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Stray {
+    BlockStarted,
+    BlockEnded,
+    Answered,
+    Failed,
+    Stopped,
+    ToolEnded,
+}
+
+/// The last word of a performer that was told to stop.
+#[derive(Clone, Copy, Debug)]
+pub enum Last {
+    Stopped,
+    /// It had finished before it heard.
+    Finished,
+    Failed,
+}

@@ -1,0 +1,369 @@
+//! Reads a log entry by entry, as an auditor who never saw `State`, and says what must not be.
+//!
+//! The numbers in brackets name the invariant:
+//! 3 a wait ends once, 4 no tool without leave, 5 one turn at a time, 6 items end once,
+//! 7 calls are bounded, 8 nothing shown is lost, 9 a stopping turn starts nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use polyloop_session::event::{CallOutcome, Event, Outcome, Purpose, Work};
+use polyloop_session::item::{End, ItemKind, Usage};
+use polyloop_session::policy::{Effect, Judgement, Key, Mode, Verdict, verdict};
+use polyloop_session::state::CALLS_PER_TURN_MAX;
+use polyloop_session::wait::Answer;
+use polyloop_session::{
+    CallId, ItemId, Live, LogEntry, MessageId, Seq, Stream, Text, TurnId, WaitId,
+};
+
+use super::story::Story;
+
+pub type Checked = Result<(), String>;
+
+#[derive(Default)]
+pub struct Audit {
+    pub mode: Mode,
+    pub grants: Vec<Key>,
+    pub story: Story,
+    calls_max: Option<u32>,
+    queue: BTreeSet<MessageId>,
+    interrupted: BTreeSet<TurnId>,
+    turn: Option<Turn>,
+    calls: BTreeMap<CallId, Call>,
+    items: BTreeMap<ItemId, Item>,
+    waits: BTreeMap<WaitId, Wait>,
+}
+
+struct Turn {
+    id: TurnId,
+    work: Work,
+    stopping: bool,
+    calls: u32,
+    usage: Usage,
+}
+
+struct Call {
+    purpose: Purpose,
+    end: Option<CallOutcome>,
+}
+
+struct Item {
+    call: CallId,
+    block: u32,
+    kind: ItemKind,
+    proposed: Option<Proposed>,
+    wait: Option<WaitId>,
+    started: bool,
+    completed: bool,
+}
+
+struct Proposed {
+    args: Text,
+    judgement: Judgement,
+    answerable: bool,
+}
+
+struct Wait {
+    item: ItemId,
+    end: Option<WaitEnd>,
+}
+
+#[derive(PartialEq)]
+enum WaitEnd {
+    Approved,
+    Denied,
+    Withdrawn,
+}
+
+impl Item {
+    fn reads(&self) -> bool {
+        self.proposed.as_ref().is_some_and(|p| p.judgement.effect == Effect::Read)
+    }
+}
+
+impl Audit {
+    /// `live` is what was shown of open items before this entry; a replay has none.
+    pub fn entry(&mut self, entry: &LogEntry, live: Option<&Live>) -> Checked {
+        self.structure(entry, live).map_err(|told| format!("{told}, in {entry:?}"))?;
+        self.story.entry(entry)
+    }
+
+    pub fn open_turn(&self) -> Option<TurnId> {
+        self.turn.as_ref().map(|turn| turn.id)
+    }
+
+    pub fn ended_wait(&self, wait: WaitId) -> bool {
+        self.waits.get(&wait).is_some_and(|row| row.end.is_some())
+    }
+
+    fn structure(&mut self, entry: &LogEntry, live: Option<&Live>) -> Checked {
+        let seq = entry.seq;
+        match &entry.event {
+            Event::SessionCreated { settings, .. } => {
+                (self.mode, self.calls_max) = (settings.mode, Some(settings.calls_max));
+            }
+            Event::Adopted { .. } => {
+                ensure!(self.turn.is_none(), "[5] adopted inside a turn");
+            }
+            Event::ModeSet { mode, .. } => self.mode = *mode,
+            Event::Noticed { .. } => {}
+            Event::MessageQueued { .. } => {
+                self.queue.insert(MessageId(seq));
+            }
+            Event::MessageDropped { message, .. } => {
+                ensure!(self.queue.remove(message), "dropped a message that is not queued");
+            }
+            Event::TurnStarted { work } => self.turn_started(TurnId(seq), work)?,
+            Event::TurnStopping { .. } => {
+                let turn = self.turn.as_mut().ok_or("[5] stopping without a turn")?;
+                ensure!(!turn.stopping, "[9] stopping twice");
+                turn.stopping = true;
+            }
+            Event::TurnEnded { outcome, usage } => self.turn_ended(outcome, *usage)?,
+            Event::CallStarted { purpose, .. } => self.call_started(CallId(seq), *purpose)?,
+            Event::CallEnded { call, outcome, usage } => {
+                self.call_ended(*call, outcome, usage.unwrap_or_default())?;
+            }
+            Event::ItemStarted { call, block, item } => {
+                self.item_started(ItemId(seq), *call, *block, item)?;
+            }
+            Event::ToolProposed { item, args, judgement, answerable, .. } => {
+                let (args, judgement) = (args.clone(), (**judgement).clone());
+                let proposed = Proposed { args, judgement, answerable: *answerable };
+                self.tool_proposed(*item, proposed)?;
+            }
+            Event::ToolStarted { item, sandboxed } => self.tool_started(*item, *sandboxed)?,
+            Event::ItemCompleted { item, end, text, .. } => {
+                self.item_completed(*item, *end, text, live)?;
+            }
+            Event::WaitOpened { item, .. } => self.wait_opened(WaitId(seq), *item)?,
+            Event::WaitSettled { wait, answer, .. } => self.wait_settled(*wait, answer)?,
+            Event::WaitWithdrawn { wait, .. } => self.wait_ended(*wait, WaitEnd::Withdrawn)?,
+            Event::ExplainAsked { wait, .. } => {
+                let row = self.waits.get(wait).ok_or("[3] explains an unknown wait")?;
+                ensure!(row.end.is_none(), "[3] explains a wait that has ended");
+            }
+            Event::Compacted { call, tokens_before, tokens_after, .. } => {
+                ensure!(tokens_after < tokens_before, "a compaction without gain");
+                let row = self.calls.get(call).ok_or("compacted by an unknown call")?;
+                ensure!(row.purpose == Purpose::Summarise, "compacted by another call");
+                ensure!(row.end == Some(CallOutcome::Answered), "compacted before its answer");
+            }
+        }
+        Ok(())
+    }
+
+    fn turn_started(&mut self, id: TurnId, work: &Work) -> Checked {
+        ensure!(self.turn.is_none(), "[5] a turn starts inside another");
+        match work {
+            Work::Message { message } => {
+                ensure!(self.queue.first() == Some(message), "[5] not the oldest queued message");
+                self.queue.remove(message);
+            }
+            Work::Resume { turn, .. } => {
+                ensure!(self.interrupted.contains(turn), "resumes a turn that was not interrupted");
+            }
+            Work::Compact { .. } => {}
+        }
+        let (work, usage) = (work.clone(), Usage::default());
+        self.turn = Some(Turn { id, work, stopping: false, calls: 0, usage });
+        Ok(())
+    }
+
+    fn turn_ended(&mut self, outcome: &Outcome, usage: Usage) -> Checked {
+        let turn = self.turn.take().ok_or("[5] a turn ends that never started, or twice")?;
+        let open = self.open_since(turn.id.0);
+        ensure!(open.is_empty(), "[5] the turn ends with open {open:?}");
+        ensure!(usage == turn.usage, "the turn's usage is {usage:?}, its calls' {:?}", turn.usage);
+        if matches!(outcome, Outcome::Interrupted { .. }) {
+            self.interrupted.insert(turn.id);
+        }
+        Ok(())
+    }
+
+    /// What has begun and not ended, for people.
+    pub fn open_since(&self, seq: Seq) -> Vec<String> {
+        let calls = self.calls.range(CallId(seq)..).filter(|(_, row)| row.end.is_none());
+        let items = self.items.range(ItemId(seq)..).filter(|(_, row)| !row.completed);
+        let waits = self.waits.range(WaitId(seq)..).filter(|(_, row)| row.end.is_none());
+        let mut open: Vec<String> = calls.map(|(id, _)| format!("call {id}")).collect();
+        open.extend(items.map(|(id, _)| format!("item {id}")));
+        open.extend(waits.map(|(id, _)| format!("wait {id}")));
+        open
+    }
+
+    fn running_turn(&mut self) -> Result<&mut Turn, String> {
+        let turn = self.turn.as_mut().ok_or("[5] outside a turn")?;
+        ensure!(!turn.stopping, "[9] begun while the turn stops");
+        Ok(turn)
+    }
+
+    fn call_started(&mut self, id: CallId, purpose: Purpose) -> Checked {
+        let calls_max = self.calls_max.unwrap_or(CALLS_PER_TURN_MAX);
+        let turn = self.running_turn()?;
+        turn.calls += 1;
+        let (made, since, work) = (turn.calls, turn.id.0, turn.work.clone());
+        match purpose {
+            Purpose::Explain { wait } => {
+                let row = self.waits.get(&wait).ok_or("[3] explains an unknown wait")?;
+                ensure!(row.end.is_none(), "[3] explains a wait that has ended");
+            }
+            Purpose::Think | Purpose::Summarise => {
+                let open = self.open_since(since);
+                ensure!(open.is_empty(), "[7] the strategy calls with open {open:?}");
+            }
+        }
+        match (purpose, work) {
+            (Purpose::Summarise, Work::Compact { .. }) => {
+                ensure!(made == 1, "[7] a second call for one summary");
+            }
+            (Purpose::Think, Work::Message { .. } | Work::Resume { .. }) => {
+                ensure!(made <= calls_max, "[7] call {made} of {calls_max}");
+            }
+            // A person asks for each: they count, but the limit does not refuse them.
+            (Purpose::Explain { .. }, Work::Message { .. } | Work::Resume { .. }) => {}
+            (purpose, work) => {
+                ensure!(false, "[7] {purpose:?} in {work:?}");
+            }
+        }
+        self.calls.insert(id, Call { purpose, end: None });
+        Ok(())
+    }
+
+    fn call_ended(&mut self, id: CallId, outcome: &CallOutcome, usage: Usage) -> Checked {
+        let turn = self.turn.as_mut().ok_or("[5] a call ends outside a turn")?;
+        turn.usage.add(usage);
+        let row = self.calls.get_mut(&id).ok_or("an unknown call ends")?;
+        ensure!(row.end.is_none(), "[6] a call ends twice");
+        row.end = Some(outcome.clone());
+        for (item, row) in self.items.range(ItemId(id.0)..).filter(|(_, row)| row.call == id) {
+            let settled = row.completed || row.proposed.is_some();
+            ensure!(settled, "[6] the call ends with item {item} open");
+            let failed = matches!(outcome, CallOutcome::Failed { .. });
+            ensure!(!(failed && row.proposed.is_some()), "[6] a failed call proposed {item}");
+        }
+        Ok(())
+    }
+
+    fn open_call(&self, id: CallId) -> Result<&Call, String> {
+        let row = self.calls.get(&id).ok_or("an unknown call")?;
+        ensure!(row.end.is_none(), "[6] the call has ended");
+        Ok(row)
+    }
+
+    fn item_started(&mut self, id: ItemId, call: CallId, block: u32, kind: &ItemKind) -> Checked {
+        self.open_call(call)?;
+        let open = self.items.range(ItemId(call.0)..).filter(|(_, row)| !row.completed);
+        let twin = open.into_iter().any(|(_, row)| row.call == call && row.block == block);
+        ensure!(!twin, "[6] block {block} of call {call} is open already");
+        let (kind, proposed, wait) = (kind.clone(), None, None);
+        let (started, completed) = (false, false);
+        let row = Item { call, block, kind, proposed, wait, started, completed };
+        self.items.insert(id, row);
+        Ok(())
+    }
+
+    fn open_item(&mut self, id: ItemId) -> Result<&mut Item, String> {
+        let row = self.items.get_mut(&id).ok_or("an unknown item")?;
+        ensure!(!row.completed, "[6] item {id} was completed before");
+        Ok(row)
+    }
+
+    fn tool_proposed(&mut self, id: ItemId, proposed: Proposed) -> Checked {
+        let call = self.open_item(id)?.call;
+        let purpose = self.open_call(call)?.purpose;
+        ensure!(purpose == Purpose::Think, "[4] {purpose:?} proposes a tool");
+        let row = self.open_item(id)?;
+        ensure!(matches!(row.kind, ItemKind::ToolCall { .. }), "proposed, but no tool call");
+        ensure!(row.proposed.is_none(), "[6] proposed twice");
+        row.proposed = Some(proposed);
+        Ok(())
+    }
+
+    fn tool_started(&mut self, id: ItemId, sandboxed: bool) -> Checked {
+        self.running_turn()?;
+        let (mode, grants) = (self.mode, self.grants.clone());
+        let row = self.open_item(id)?;
+        ensure!(!row.started, "[4] a tool runs twice");
+        row.started = true;
+        let (call, wait, reads) = (row.call, row.wait, row.reads());
+        let asked = row.proposed.as_ref().ok_or("[4] a tool runs that was not proposed")?;
+        let verdict = verdict(&asked.judgement, mode, &grants, asked.answerable);
+        let leave = match wait.and_then(|wait| self.waits.get(&wait)) {
+            Some(wait) => wait.end == Some(WaitEnd::Approved) && !sandboxed,
+            None if sandboxed => verdict == Verdict::AllowSandboxed,
+            None => verdict == Verdict::Allow,
+        };
+        ensure!(leave, "[4] a tool runs without leave; the policy says {verdict:?}");
+        let ended = self.calls.get(&call).and_then(|call| call.end.as_ref());
+        ensure!(ended == Some(&CallOutcome::Answered), "[4] its call has not ended well");
+        let before = self.items.range(ItemId(call.0)..id).filter(|(_, row)| row.call == call);
+        for (other, row) in before.filter(|(_, row)| row.proposed.is_some() && !row.completed) {
+            let beside = reads && row.started && row.reads();
+            ensure!(beside, "[4] runs beside {other}, which is open before it");
+        }
+        Ok(())
+    }
+
+    fn item_completed(&mut self, id: ItemId, end: End, text: &str, live: Option<&Live>) -> Checked {
+        let row = self.open_item(id)?;
+        row.completed = true;
+        if matches!(row.kind, ItemKind::ToolCall { .. }) && row.proposed.is_some() && !row.started {
+            ensure!(matches!(end, End::Denied | End::Interrupted), "[4] never ran, yet {end:?}");
+        }
+        let Some(live) = live else { return Ok(()) };
+        let shown = |stream| live.text(id, stream);
+        let stream = match (&row.kind, &row.proposed) {
+            (ItemKind::Text | ItemKind::Reasoning, _) => Stream::Text,
+            (ItemKind::ToolCall { .. }, None) => Stream::Args,
+            (ItemKind::ToolCall { .. }, Some(proposed)) => {
+                let args = shown(Stream::Args);
+                let kept = args.is_empty() || &*proposed.args == args;
+                ensure!(kept, "[8] lost the arguments {args:?}");
+                Stream::Output
+            }
+        };
+        for other in [Stream::Text, Stream::Args, Stream::Output] {
+            let kept = match other {
+                other if other == stream => shown(stream).is_empty() || text == shown(stream),
+                Stream::Args => row.proposed.is_some() || shown(other).is_empty(),
+                Stream::Text | Stream::Output => shown(other).is_empty(),
+            };
+            ensure!(kept, "[8] lost of {other:?} {:?}", shown(other));
+        }
+        Ok(())
+    }
+
+    fn wait_opened(&mut self, id: WaitId, item: ItemId) -> Checked {
+        self.running_turn()?;
+        let (mode, grants) = (self.mode, self.grants.clone());
+        let row = self.open_item(item)?;
+        ensure!(row.wait.is_none() && !row.started, "[3] asked about twice, or too late");
+        row.wait = Some(id);
+        let asked = row.proposed.as_ref().ok_or("[3] asked about before it was proposed")?;
+        let verdict = verdict(&asked.judgement, mode, &grants, asked.answerable);
+        ensure!(verdict == Verdict::Ask, "[4] asks, but the policy says {verdict:?}");
+        self.waits.insert(id, Wait { item, end: None });
+        Ok(())
+    }
+
+    fn wait_settled(&mut self, id: WaitId, answer: &Answer) -> Checked {
+        let end = match answer {
+            Answer::Approved { grants, .. } => {
+                self.grants.extend(grants.iter().cloned());
+                WaitEnd::Approved
+            }
+            Answer::Denied { .. } => WaitEnd::Denied,
+        };
+        self.wait_ended(id, end)
+    }
+
+    fn wait_ended(&mut self, id: WaitId, end: WaitEnd) -> Checked {
+        let row = self.waits.get_mut(&id).ok_or("[3] an unknown wait ends")?;
+        ensure!(row.end.is_none(), "[3] a wait ends twice");
+        row.end = Some(end);
+        // A crash closes the item first, a stop the wait.
+        let known = self.items.contains_key(&row.item);
+        ensure!(known, "[3] waits for an unknown item");
+        Ok(())
+    }
+}

@@ -1,0 +1,112 @@
+//! Values that tests are made of.
+
+use polyloop_session::command::Send;
+use polyloop_session::context::Strategy;
+use polyloop_session::event::{Event, Origin, Settings};
+use polyloop_session::item::{ItemKind, Part};
+use polyloop_session::policy::{Effect, Judgement, Key, Mode, Risk};
+use polyloop_session::wait::Who;
+use polyloop_session::{
+    CallId, Command, Delivery, ItemId, Limits, LogEntry, MessageId, Seq, State, Text, Timestamp,
+    TurnId, WaitId,
+};
+
+pub const LIMITS: Limits = Limits {
+    queued_messages_max: 3,
+    tokens_max: 1_000,
+    strategy: Strategy::Threshold,
+    bypass_allowed: true,
+};
+
+pub fn who() -> Who {
+    Who::via("test")
+}
+
+pub fn call(seq: u64) -> CallId {
+    CallId(Seq(seq))
+}
+
+pub fn item(seq: u64) -> ItemId {
+    ItemId(Seq(seq))
+}
+
+pub fn wait(seq: u64) -> WaitId {
+    WaitId(Seq(seq))
+}
+
+pub fn message(seq: u64) -> MessageId {
+    MessageId(Seq(seq))
+}
+
+pub fn turn(seq: u64) -> TurnId {
+    TurnId(Seq(seq))
+}
+
+pub fn parts(text: &str) -> Vec<Part> {
+    vec![Part::Text { text: text.into() }]
+}
+
+pub fn spoken(content: &[Part]) -> String {
+    content.iter().map(|Part::Text { text }| &**text).collect()
+}
+
+pub fn settings(mode: Mode, calls_max: u32) -> Settings {
+    Settings { cwd: "/w".into(), model: "m".into(), mode, calls_max }
+}
+
+pub fn created(mode: Mode, calls_max: u32) -> Event {
+    Event::SessionCreated { settings: settings(mode, calls_max), by: who() }
+}
+
+pub fn send(text: &str) -> Command {
+    let origin = Origin { who: who(), can_approve: true };
+    let content = parts(text);
+    let (client_ref, delivery, tokens) = (None, Delivery::Queue, 2);
+    Command::Send(Box::new(Send { content, origin, client_ref, delivery, tokens }))
+}
+
+pub fn queued(text: &str, tokens: u64) -> Event {
+    let origin = Origin { who: who(), can_approve: true };
+    Event::MessageQueued { content: parts(text), origin, client_ref: None, tokens }
+}
+
+pub fn tool(name: &str, call_ref: &str) -> ItemKind {
+    ItemKind::ToolCall { name: name.into(), call_ref: call_ref.into() }
+}
+
+/// A call that every asking mode asks about.
+pub fn judgement(effect: Effect) -> Judgement {
+    Judgement {
+        effect,
+        safe: false,
+        confined: false,
+        sandbox: false,
+        refusal: None,
+        risk: Risk::Medium,
+        reason: "why".into(),
+        command: vec!["touch".into(), "a".into()],
+        patch: None,
+        covers: "touch".into(),
+        keys: vec![key("touch")],
+    }
+}
+
+pub fn key(what: &str) -> Key {
+    Key { what: Text::from(what), risk: Risk::Medium }
+}
+
+/// Numbers events from 1, as a log does.
+pub fn entries(events: impl IntoIterator<Item = Event>) -> Vec<LogEntry> {
+    let numbered = (1..).zip(events);
+    numbered
+        .map(|(seq, event)| LogEntry { seq: Seq(seq), at: Timestamp(seq as i64), event })
+        .collect()
+}
+
+pub fn fold<'a>(log: impl IntoIterator<Item = &'a LogEntry>) -> State {
+    let mut state = State::default();
+    for entry in log {
+        state.apply(entry);
+    }
+    state
+}

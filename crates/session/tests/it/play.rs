@@ -1,0 +1,337 @@
+//! Plays actions on a simulated session.
+
+use polyloop_session::command::{Send, WaitReply};
+use polyloop_session::decide::expire;
+use polyloop_session::event::{Event, Level, Origin};
+use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult, Usage};
+use polyloop_session::policy::{Judgement, Key, Risk};
+use polyloop_session::state::{Item, ToolPhase};
+use polyloop_session::wait::Then;
+use polyloop_session::{
+    CallId, Command, Delivery, ItemId, Limits, MessageId, Proposal, Report, Seq, Step, Stream,
+    Timestamp, WaitId, WaitRef,
+};
+
+use super::action::{Action, Go, Judged, Kind, Last, Pick, Reply, Start, Stray, Wanted};
+use super::make::{LIMITS, created, judgement, parts, tool, who};
+use super::sim::{Halt, Run, Sim};
+
+/// Plays a whole session and leaves it interrupted and at rest.
+pub fn play(start: &Start, actions: &[Action]) -> Result<Sim, String> {
+    let limits = Limits { bypass_allowed: start.bypass_allowed, ..LIMITS };
+    let mut sim = Sim::new(limits);
+    let mut events: Vec<Event> = Vec::new();
+    events.extend(start.adopted.iter().map(|p| Event::Adopted { piece: Some(p.clone()) }));
+    if start.created {
+        events.push(created(start.mode, start.calls_max));
+    }
+    let opened = sim.record(events);
+    survive(&mut sim, opened)?;
+    for action in actions {
+        let played = act(&mut sim, action);
+        survive(&mut sim, played)?;
+    }
+    sim.fuse = None;
+    // A turn that a denial ended gives way to the next message, so more than one may be left.
+    while sim.state.turn().is_some() {
+        let drained = drain(&mut sim, &[]);
+        survive(&mut sim, drained)?;
+    }
+    Ok(sim)
+}
+
+fn survive(sim: &mut Sim, played: Run) -> Result<(), String> {
+    let survived = match played {
+        Err(Halt::Crashed) => sim.crash(None),
+        other => other,
+    };
+    survived.map_err(|halt| match halt {
+        Halt::Crashed => "crashed again without a fuse".into(),
+        Halt::Broken(told) => told,
+    })
+}
+
+fn act(sim: &mut Sim, action: &Action) -> Run {
+    match action {
+        Action::Send { text, can_approve } => send(sim, text, *can_approve),
+        Action::Drop(pick) => {
+            let queued: Vec<MessageId> = sim.state.queue().iter().map(|q| q.id).collect();
+            let message = choose(&queued, *pick).unwrap_or(MessageId(Seq(u64::from(*pick))));
+            sim.command(Command::Drop { message, by: who() })
+        }
+        Action::Settle { wait, reply } => settle(sim, *wait, reply),
+        Action::Interrupt => interrupt(sim),
+        Action::Resume => sim.command(Command::Resume { by: who() }),
+        Action::Compact => sim.command(Command::Compact { by: who() }),
+        Action::SetMode(mode) => sim.command(Command::SetMode { mode: *mode, by: who() }),
+        Action::Go(go) => bring_on(sim, go),
+        Action::Begin { call, kind, block } => begin(sim, *call, *kind, *block),
+        Action::Grow { item, text, again } => {
+            if let Some((item, stream)) = choose(&growing(sim), *item) {
+                sim.grow(item, stream, text, usize::from(*again));
+            }
+            Ok(())
+        }
+        Action::EndBlock { item, signed } => end_block(sim, *item, *signed),
+        Action::Answer { call, judged, answerable } => match choose(&calls(sim), *call) {
+            Some(call) => answer(sim, call, judged, *answerable),
+            None => Ok(()),
+        },
+        Action::Say { call, blocks, judged, answerable } => match choose(&calls(sim), *call) {
+            Some(call) => say(sim, call, blocks, judged, *answerable),
+            None => Ok(()),
+        },
+        Action::Fail(call) => match choose(&calls(sim), *call) {
+            Some(call) => sim.report(Report::CallFailed { call, fault: fault() }),
+            None => Ok(()),
+        },
+        Action::Stopped(call) => match choose(&calls(sim), *call) {
+            Some(call) => sim.report(Report::CallStopped { call }),
+            None => Ok(()),
+        },
+        Action::EndTool { item, end, seen } => match choose(&tools(sim), *item) {
+            Some(item) => end_tool(sim, item, *end, *seen),
+            None => Ok(()),
+        },
+        Action::Stray { about, report } => stray(sim, *about, *report),
+        Action::Notice => {
+            let (code, text) = ("slow".into(), "The provider is slow".into());
+            sim.report(Report::Noticed { level: Level::Warning, code, text })
+        }
+        Action::Expire { after_ms } => {
+            let now = Timestamp(sim.now + after_ms);
+            let events = expire(&sim.state, now, Some(20));
+            sim.record(events)?;
+            sim.advance()
+        }
+        Action::Fuse(entries) => {
+            sim.fuse = Some(u32::from(*entries));
+            Ok(())
+        }
+        Action::Crash { again } => sim.crash(again.map(u32::from)),
+        Action::Drain(last) => drain(sim, last),
+    }
+}
+
+fn choose<T: Copy>(among: &[T], pick: Pick) -> Option<T> {
+    let at = usize::from(pick).checked_rem(among.len())?;
+    among.get(at).copied()
+}
+
+/// Some entry of the log, or one just beyond it.
+fn any_seq(sim: &Sim, about: u16) -> Seq {
+    Seq(u64::from(about) % (sim.state.last_seq().0 + 3))
+}
+
+fn fault() -> Fault {
+    Fault::new("overloaded", "The provider is overloaded")
+}
+
+fn calls(sim: &Sim) -> Vec<CallId> {
+    let asked = sim.running.iter().filter_map(|step| match step {
+        Step::Ask(call) => Some(*call),
+        _ => None,
+    });
+    asked.collect()
+}
+
+fn tools(sim: &Sim) -> Vec<ItemId> {
+    let run = sim.running.iter().filter_map(|step| match step {
+        Step::Run(item) => Some(*item),
+        _ => None,
+    });
+    run.collect()
+}
+
+fn items(sim: &Sim) -> impl Iterator<Item = (ItemId, &Item)> {
+    sim.state.turn().into_iter().flat_map(|turn| turn.items.iter()).map(|(id, item)| (*id, item))
+}
+
+/// What a performer may add to right now.
+fn growing(sim: &Sim) -> Vec<(ItemId, Stream)> {
+    let streams = items(sim).filter_map(|(id, item)| match (&item.kind, &item.tool) {
+        (ItemKind::Text | ItemKind::Reasoning, _) => Some((id, Stream::Text)),
+        (ItemKind::ToolCall { .. }, None) => Some((id, Stream::Args)),
+        (ItemKind::ToolCall { .. }, Some(ToolPhase::Running { .. })) => Some((id, Stream::Output)),
+        (ItemKind::ToolCall { .. }, Some(_)) => None,
+    });
+    streams.collect()
+}
+
+pub fn judge(judged: &Judged) -> Judgement {
+    let risk = if judged.risky { Risk::High } else { Risk::Medium };
+    let key = |what: &&str| Key { what: (*what).into(), risk };
+    Judgement {
+        safe: judged.safe,
+        confined: judged.confined,
+        sandbox: judged.sandbox,
+        refusal: judged.refused.then(|| "Never".into()),
+        risk,
+        keys: judged.keys.iter().map(key).collect(),
+        ..judgement(judged.effect)
+    }
+}
+
+fn send(sim: &mut Sim, text: &str, can_approve: bool) -> Run {
+    let origin = Origin { who: who(), can_approve };
+    let (content, tokens) = (parts(text), 3);
+    let (client_ref, delivery) = (Some("ref".into()), Delivery::Queue);
+    let send = Send { content, origin, client_ref, delivery, tokens };
+    sim.command(Command::Send(Box::new(send)))
+}
+
+fn bring_on(sim: &mut Sim, go: &Go) -> Run {
+    let Some(turn) = sim.state.turn() else { return send(sim, go.text, true) };
+    let waits = !turn.waits.is_empty();
+    match choose(&sim.running, go.pick) {
+        Some(Step::Ask(call)) if !waits || go.pick.is_multiple_of(2) => {
+            say(sim, call, &go.blocks, &go.judged, true)
+        }
+        Some(Step::Run(item)) => end_tool(sim, item, go.end, go.pick.is_multiple_of(2)),
+        _ => settle(sim, Wanted::Presented, &go.reply),
+    }
+}
+
+fn settle(sim: &mut Sim, wanted: Wanted, reply: &Reply) -> Run {
+    let open: Vec<WaitId> =
+        sim.state.turn().map(|turn| turn.waits.keys().copied().collect()).unwrap_or_default();
+    let wait = match wanted {
+        Wanted::Presented => WaitRef::Presented,
+        Wanted::Open(pick) => choose(&open, pick).map_or(WaitRef::Presented, WaitRef::Id),
+        Wanted::Recent(back) => {
+            let seq = sim.state.last_seq().0.saturating_sub(u64::from(back));
+            WaitRef::Id(WaitId(Seq(seq)))
+        }
+    };
+    let reply = match reply {
+        Reply::Approve => WaitReply::Approve,
+        Reply::Always => WaitReply::ApproveAlways,
+        Reply::Instead(judged) => WaitReply::ApproveInstead {
+            args: "{\"patch\":\"theirs\"}".into(),
+            judgement: Box::new(judge(judged)),
+        },
+        Reply::Deny { message, ends } => WaitReply::Deny {
+            message: message.map(Into::into),
+            then: if *ends { Then::EndTurn } else { Then::Continue },
+        },
+        Reply::Explain => WaitReply::Explain,
+    };
+    sim.command(Command::Settle { wait, reply, by: who() })
+}
+
+fn interrupt(sim: &mut Sim) -> Run {
+    sim.command(Command::Interrupt { reason: "enough".into(), by: who() })
+}
+
+fn begin(sim: &mut Sim, call: Pick, kind: Kind, block: Option<u8>) -> Run {
+    let Some(call) = choose(&calls(sim), call) else { return Ok(()) };
+    // The log's length names a block that was never there.
+    let fresh = sim.state.last_seq().0 as u32 + 10;
+    let block = block.map_or(fresh, u32::from);
+    let kind = match kind {
+        Kind::Text => ItemKind::Text,
+        Kind::Reasoning => ItemKind::Reasoning,
+        Kind::Tool => tool("bash", &format!("call-{}", sim.state.last_seq().next())),
+    };
+    sim.report(Report::BlockStarted { call, block, kind })
+}
+
+fn end_block(sim: &mut Sim, item: Pick, signed: bool) -> Run {
+    let streaming: Vec<(CallId, u32)> = items(sim).map(|(_, i)| (i.call, i.block)).collect();
+    let Some((call, block)) = choose(&streaming, item) else { return Ok(()) };
+    let seal = || Opaque { provider: "p".into(), json: "{\"signature\":\"s\"}".into() };
+    sim.report(Report::BlockEnded { call, block, opaque: signed.then(seal) })
+}
+
+fn answer(sim: &mut Sim, call: CallId, judged: &[Judged], answerable: bool) -> Run {
+    let asked = items(sim).filter(|(_, item)| item.call == call);
+    let asked = asked.filter(|(_, item)| matches!(item.kind, ItemKind::ToolCall { .. }));
+    let proposals = asked.zip(judged).map(|((id, item), judged)| {
+        let args = sim.live.text(id, Stream::Args).into();
+        Proposal { block: item.block, args, judgement: Box::new(judge(judged)) }
+    });
+    let (proposals, usage) = (proposals.collect(), Some(usage()));
+    sim.report(Report::Answered { call, usage, proposals, answerable })
+}
+
+fn usage() -> Usage {
+    Usage { input_tokens: 20, output_tokens: 3, cached_tokens: 10 }
+}
+
+fn say(
+    sim: &mut Sim,
+    call: CallId,
+    blocks: &[(Kind, &'static str)],
+    judged: &[Judged],
+    answerable: bool,
+) -> Run {
+    let at = calls(sim).iter().position(|open| *open == call).unwrap_or_default();
+    for (kind, text) in blocks {
+        begin(sim, at as Pick, *kind, None)?;
+        if let Some((item, stream)) = growing(sim).last().copied() {
+            sim.grow(item, stream, text, 0);
+        }
+    }
+    answer(sim, call, judged, answerable)
+}
+
+fn end_tool(sim: &mut Sim, item: ItemId, end: End, seen: bool) -> Run {
+    let seen = seen.then(|| format!("seen of {item}").into());
+    let result = Box::new(ToolResult { seen, exit_code: Some(0), ..ToolResult::default() });
+    sim.report(Report::ToolEnded { item, end, result })
+}
+
+fn stray(sim: &mut Sim, about: u16, report: Stray) -> Run {
+    let seq = any_seq(sim, about);
+    let (call, item, block) = (CallId(seq), ItemId(seq), u32::from(about % 4));
+    sim.report(match report {
+        Stray::BlockStarted => Report::BlockStarted { call, block, kind: ItemKind::Text },
+        Stray::BlockEnded => Report::BlockEnded { call, block, opaque: None },
+        Stray::Answered => {
+            let (usage, proposals) = (None, Vec::new());
+            Report::Answered { call, usage, proposals, answerable: true }
+        }
+        Stray::Failed => Report::CallFailed { call, fault: fault() },
+        Stray::Stopped => Report::CallStopped { call },
+        Stray::ToolEnded => Report::ToolEnded { item, end: End::Whole, result: Box::default() },
+    })
+}
+
+/// Interrupts, lets every performer report, and checks that the turn is over then.
+fn drain(sim: &mut Sim, last: &[Last]) -> Run {
+    let Some(turn) = sim.state.turn().map(|turn| turn.id) else { return Ok(()) };
+    interrupt(sim)?;
+    let interrupted = sim.is_interrupted();
+    let mut last = last.iter().copied().chain(std::iter::repeat(Last::Stopped));
+    for step in sim.running.clone() {
+        let word = last.next().unwrap_or(Last::Stopped);
+        match (step, word) {
+            (Step::Ask(call), Last::Stopped) => sim.report(Report::CallStopped { call })?,
+            (Step::Ask(call), Last::Finished) => {
+                let judged = Judged {
+                    effect: polyloop_session::policy::Effect::Read,
+                    safe: true,
+                    confined: true,
+                    sandbox: true,
+                    refused: false,
+                    risky: false,
+                    keys: Vec::new(),
+                };
+                answer(sim, call, &[judged.clone(), judged], true)?;
+            }
+            (Step::Ask(call), Last::Failed) => {
+                sim.report(Report::CallFailed { call, fault: fault() })?;
+            }
+            (Step::Run(item), Last::Stopped) => end_tool(sim, item, End::Interrupted, false)?,
+            (Step::Run(item), Last::Finished) => end_tool(sim, item, End::Whole, true)?,
+            (Step::Run(item), Last::Failed) => end_tool(sim, item, End::Failed, false)?,
+            (Step::StopCall(_) | Step::StopTool(_), _) => {}
+        }
+    }
+    let open = sim.state.turn();
+    let over = open.is_none_or(|open| open.id != turn);
+    ensure!(over, "[9] everything reported, yet {open:?} is open");
+    ensure!(!interrupted || open.is_none(), "[9] a turn began after an interrupt");
+    sim.count("drained");
+    Ok(())
+}

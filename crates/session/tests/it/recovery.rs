@@ -1,0 +1,193 @@
+//! Crashes: at every entry of a rich session, and at the moments that matter.
+
+use polyloop_session::command::WaitReply;
+use polyloop_session::event::{CallOutcome, Event, Outcome};
+use polyloop_session::item::End;
+use polyloop_session::policy::{Effect, Mode};
+use polyloop_session::recover::{CRASH_REASON, CRASHED_TOOL_TEXT};
+use polyloop_session::{Live, recover};
+
+use super::action::{Action, Go, Judged, Kind, Reply, Start, Wanted};
+use super::make::{created, judgement, queued};
+use super::play::play;
+use super::script::Script;
+
+fn judged(effect: Effect) -> Judged {
+    let (safe, confined, sandbox, refused, risky) = (false, true, true, false, false);
+    let keys = vec![if effect == Effect::Edit { "edit" } else { "touch" }];
+    Judged { effect, safe, confined, sandbox, refused, risky, keys }
+}
+
+/// A session that meets everything that can be open: streaming, waiting, explaining, running.
+fn rich() -> Vec<Action> {
+    let say = |blocks: &[(Kind, &'static str)], effects: &[Effect]| Action::Say {
+        call: 0,
+        blocks: blocks.to_vec(),
+        judged: effects.iter().map(|effect| judged(*effect)).collect(),
+        answerable: true,
+    };
+    let settle = |reply| Action::Settle { wait: Wanted::Presented, reply };
+    let end = || Action::EndTool { item: 0, end: End::Whole, seen: true };
+    let tools = [(Kind::Text, "I do"), (Kind::Tool, "{1}"), (Kind::Tool, "{2}"), (Kind::Tool, "3")];
+    vec![
+        Action::Send { text: "one", can_approve: true },
+        Action::Send { text: "two", can_approve: true },
+        Action::Begin { call: 0, kind: Kind::Reasoning, block: None },
+        Action::Grow { item: 0, text: "hm", again: 0 },
+        Action::EndBlock { item: 0, signed: true },
+        say(&tools, &[Effect::Read, Effect::Execute, Effect::Edit]),
+        Action::Grow { item: 0, text: "output", again: 0 },
+        end(),
+        settle(Reply::Explain),
+        Action::Begin { call: 0, kind: Kind::Text, block: None },
+        Action::Grow { item: 0, text: "it would", again: 0 },
+        settle(Reply::Always),
+        Action::Answer { call: 0, judged: Vec::new(), answerable: true },
+        Action::Grow { item: 0, text: "more", again: 0 },
+        end(),
+        settle(Reply::Deny { message: None, ends: true }),
+        say(&[(Kind::Tool, "{4}")], &[Effect::Edit]),
+        settle(Reply::Approve),
+        Action::Grow { item: 0, text: "half", again: 0 },
+        Action::Interrupt,
+        end(),
+        Action::Compact,
+        say(&[(Kind::Text, "s")], &[]),
+    ]
+}
+
+fn start() -> Start {
+    let (mode, calls_max) = (Mode::Suggest, 50);
+    Start { adopted: Vec::new(), created: true, mode, calls_max, bypass_allowed: true }
+}
+
+#[test]
+fn a_crash_at_any_entry_loses_nothing_and_runs_nothing_twice() {
+    let whole = play(&start(), &rich()).unwrap();
+    let entries = whole.log.len();
+    for what in ["explain_asked", "wait_settled", "turn_stopping", "tool_started", "compacted"] {
+        assert!(whole.tally.contains_key(what), "the session is not rich any more: no {what}");
+    }
+    for after in 0..entries as u8 {
+        for again in [None, Some(0), Some(1), Some(2), Some(3)] {
+            let mut actions = vec![Action::Fuse(after)];
+            actions.extend(rich());
+            actions.push(Action::Crash { again });
+            actions.push(Action::Resume);
+            actions.push(Action::Go(Box::new(Go {
+                pick: 0,
+                text: "go on",
+                reply: Reply::Approve,
+                blocks: vec![(Kind::Text, "done")],
+                judged: Vec::new(),
+                end: End::Whole,
+            })));
+            if let Err(told) = play(&start(), &actions) {
+                panic!("after {after} entries, again {again:?}: {told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cut_call_keeps_every_character_and_ends_as_interrupted() {
+    let mut script = Script::new(Mode::Suggest);
+    script.send("go").text("so f").reason("hm").tool("a");
+    let (call, before) = (script.call(), script.last_seq());
+    script.crash();
+    let told = script.since(before);
+    let texts: Vec<(&str, End)> = told
+        .iter()
+        .filter_map(|event| match event {
+            Event::ItemCompleted { text, end, .. } => Some((&**text, *end)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(texts, [("so f", End::Cut), ("hm", End::Cut), ("{a}", End::Cut)]);
+    let lost = Event::CallEnded { call, outcome: CallOutcome::Lost, usage: None };
+    let outcome = Outcome::Interrupted { reason: CRASH_REASON.into() };
+    let over = Event::TurnEnded { outcome, usage: Default::default() };
+    assert_eq!(told[3..], [lost, over]);
+    script.resume();
+    let want = "user: go\nassistant: so f\nuser: Go on with the work that was interrupted.";
+    assert_eq!(script.prompt(), want);
+}
+
+#[test]
+fn a_running_tool_is_closed_with_what_it_said_and_the_model_is_told() {
+    let mut script = Script::new(Mode::Bypass);
+    script.send("go").tool("a").tool("b");
+    script.answer(&[judgement(Effect::Execute), judgement(Effect::Execute)]);
+    let a = script.tools()[0];
+    script.output(a, "half").crash();
+    assert_eq!(script.tools(), []);
+    script.resume();
+    let prompt = script.prompt();
+    let told = format!("error a: half\n{CRASHED_TOOL_TEXT}\nerror b: Not run");
+    assert!(prompt.contains(&told), "{prompt}");
+}
+
+#[test]
+fn an_open_wait_survives_and_its_answer_runs_the_tool() {
+    let mut script = Script::new(Mode::Suggest);
+    script.send("go").tool("a").answer(&[judgement(Effect::Execute)]);
+    let wait = script.wait();
+    script.settle(WaitReply::Explain).text("because").crash();
+    assert_eq!(script.wait(), wait);
+    assert_eq!(script.sim.running, []);
+    script.settle(WaitReply::Explain).text("once more").answer(&[]);
+    script.settle(WaitReply::Approve).end_tools();
+    let prompt = script.prompt();
+    assert!(
+        prompt.ends_with("told: because\nuser: Before deciding on that call I was told: once more")
+    );
+}
+
+#[test]
+fn an_interrupt_that_a_crash_overtook_withdraws_the_wait() {
+    let mut script = Script::new(Mode::Suggest);
+    script.send("go").tool("a").answer(&[judgement(Effect::Execute)]);
+    script.sim.fuse = Some(1);
+    let by = super::make::who();
+    let reason = "enough".into();
+    let command = polyloop_session::Command::Interrupt { reason, by };
+    assert!(script.sim.command(command).is_err(), "the fuse burns down after TurnStopping");
+    script.crash();
+    assert!(script.sim.state.turn().is_none());
+    assert_eq!(script.sim.tally["wait_withdrawn"], 1);
+}
+
+#[test]
+fn a_message_whose_turn_had_not_begun_is_kept_for_resume() {
+    let mut script = Script::after(vec![created(Mode::Suggest, 5), queued("one", 1)]);
+    script.crash();
+    assert_eq!(script.sim.running, []);
+    script.resume();
+    assert!(script.prompt().starts_with("user: one\n"), "{}", script.prompt());
+}
+
+#[test]
+fn a_session_at_rest_needs_no_recovery() {
+    let mut script = Script::new(Mode::Suggest);
+    assert_eq!(recover(&script.sim.state, &Live::default()), []);
+    script.send("go").text("done").answer(&[]);
+    assert_eq!(recover(&script.sim.state, &script.sim.live), []);
+    script.send("go").interrupt().stopped();
+    assert_eq!(recover(&script.sim.state, &script.sim.live), []);
+}
+
+#[test]
+fn a_turn_that_a_denial_ended_gives_way_to_no_other_before_a_client_asks() {
+    let mut script = Script::new(Mode::Suggest);
+    script.send("one").send("two").tool("a").answer(&[judgement(Effect::Execute)]);
+    let wait = polyloop_session::WaitRef::Presented;
+    let (reply, by) = (super::script::DENY_AND_END, super::make::who());
+    script.sim.fuse = Some(2);
+    let command = polyloop_session::Command::Settle { wait, reply, by };
+    assert!(script.sim.command(command).is_err(), "the fuse burns down after TurnStopping");
+    script.crash();
+    assert_eq!(script.sim.running, []);
+    script.resume();
+    let prompt = script.prompt();
+    assert!(prompt.contains("\nuser: two\nuser: Go on"), "{prompt}");
+}

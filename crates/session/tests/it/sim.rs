@@ -1,0 +1,349 @@
+//! Plays the actor without I/O: one door to the log, steps that run until something reports, and
+//! crashes at any entry. After every entry and every step it checks what must hold.
+
+use std::collections::BTreeMap;
+
+use polyloop_session::event::{Event, Level, Stop};
+use polyloop_session::history::{Prompt, prompt};
+use polyloop_session::state::ToolPhase;
+use polyloop_session::{
+    CallId, Command, Growth, ItemId, Limits, Live, LogEntry, Next, Report, State, Step, Stream,
+    Timestamp, absorb, decide, next, recover,
+};
+
+use super::audit::Audit;
+use super::make::fold;
+use super::names::named;
+
+pub enum Halt {
+    /// The fuse burnt down: the process is gone, the log and the journal are not.
+    Crashed,
+    Broken(String),
+}
+
+impl From<String> for Halt {
+    fn from(told: String) -> Halt {
+        Halt::Broken(told)
+    }
+}
+
+pub type Run<T = ()> = Result<T, Halt>;
+
+pub struct Sim {
+    pub state: State,
+    pub live: Live,
+    pub log: Vec<LogEntry>,
+    pub limits: Limits,
+    /// Steps that a performer works at.
+    pub running: Vec<Step>,
+    pub now: i64,
+    /// Entries that may still be written before the process dies.
+    pub fuse: Option<u32>,
+    /// What happened how often, so that a test can tell whether anything did.
+    pub tally: BTreeMap<String, u64>,
+    audit: Audit,
+    /// The fold of the same entries, each read back from its JSON.
+    mirror: State,
+    journal: Vec<Growth>,
+    prompts: BTreeMap<CallId, Prompt>,
+}
+
+impl Sim {
+    pub fn new(limits: Limits) -> Sim {
+        Sim {
+            state: State::default(),
+            live: Live::default(),
+            log: Vec::new(),
+            limits,
+            running: Vec::new(),
+            now: 1_000,
+            fuse: None,
+            tally: BTreeMap::new(),
+            audit: Audit::default(),
+            mirror: State::default(),
+            journal: Vec::new(),
+            prompts: BTreeMap::new(),
+        }
+    }
+
+    pub fn count(&mut self, what: &str) {
+        *self.tally.entry(what.into()).or_default() += 1;
+    }
+
+    /// The one door: numbers, appends, applies.
+    pub fn record(&mut self, events: Vec<Event>) -> Run {
+        let first = self.state.last_seq().next();
+        for event in events {
+            match &mut self.fuse {
+                Some(0) => return Err(Halt::Crashed),
+                Some(left) => *left -= 1,
+                None => {}
+            }
+            let own = named(&event).into_iter().find(|seq| *seq >= first);
+            ensure!(own.is_none(), "{event:?} names a sibling of its batch, from {first} on");
+            self.now += 1;
+            let (seq, at) = (self.state.last_seq().next(), Timestamp(self.now));
+            self.append(LogEntry { seq, at, event })?;
+        }
+        let turn = self.state.turn();
+        self.journal.retain(|g| turn.is_some_and(|turn| turn.items.contains_key(&g.item)));
+        self.agrees()
+    }
+
+    fn append(&mut self, entry: LogEntry) -> Run {
+        if let Event::CallEnded { call, .. } = &entry.event {
+            self.same_prompt(*call)?;
+        }
+        self.audit.entry(&entry, Some(&self.live))?;
+        let json = serde_json::to_string(&entry).map_err(|error| error.to_string())?;
+        let read: LogEntry =
+            serde_json::from_str(&json).map_err(|error| format!("{error} in {json}"))?;
+        ensure!(read == entry, "[1] {entry:?} reads back as {read:?}");
+        let mut untouched = self.state.clone();
+        self.state.apply(&entry);
+        self.mirror.apply(&read);
+        let (state, mirror) = (&self.state, &self.mirror);
+        ensure!(state == mirror, "[1] after {json} the fold differs:\n{state:?}\n{mirror:?}");
+        let nothing = Event::Noticed { level: Level::Info, text: "".into(), code: "".into() };
+        untouched.apply(&LogEntry { event: nothing, ..entry.clone() });
+        ensure!(
+            untouched != self.state || may_change_nothing(&entry.event, &untouched),
+            "{json} was recorded and changed nothing"
+        );
+        self.finished(&entry)?;
+        self.count(json.split('"').skip_while(|word| *word != "type").nth(2).unwrap_or(""));
+        self.log.push(entry);
+        Ok(())
+    }
+
+    /// Keeps what stands beside the state in step with it.
+    fn finished(&mut self, entry: &LogEntry) -> Run {
+        match &entry.event {
+            Event::CallStarted { .. } => {
+                let call = CallId(entry.seq);
+                let prompt = prompt(&self.state, call);
+                let prompt = prompt.ok_or_else(|| "[10] an open call has no prompt".to_string())?;
+                self.audit.story.check(call, &prompt)?;
+                self.prompts.insert(call, prompt);
+            }
+            Event::CallEnded { call, .. } => {
+                self.prompts.remove(call);
+                self.running.retain(|step| *step != Step::Ask(*call));
+            }
+            Event::ItemCompleted { item, .. } => {
+                self.live.close(*item);
+                self.running.retain(|step| *step != Step::Run(*item));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn same_prompt(&self, call: CallId) -> Run {
+        let (began, now) = (self.prompts.get(&call), prompt(&self.state, call));
+        ensure!(
+            began == now.as_ref(),
+            "[10] the prompt of {call} changed\nfrom {began:?}\nto {now:?}"
+        );
+        Ok(())
+    }
+
+    /// The state and the auditor, who never saw it, agree.
+    fn agrees(&self) -> Run {
+        let state = &self.state;
+        let turn = state.turn();
+        let (theirs, ours) = (self.audit.open_turn(), turn.map(|turn| turn.id));
+        ensure!(theirs == ours, "[5] the open turn is {ours:?}, the log says {theirs:?}");
+        let (theirs, ours) = (self.audit.mode, state.mode());
+        ensure!(theirs == ours, "the mode is {ours:?}, the log says {theirs:?}");
+        let known = |key| state.grants().contains(key);
+        ensure!(self.audit.grants.iter().all(known), "a grant was forgotten");
+        let Some(turn) = turn else { return Ok(()) };
+        let again = turn.waits.keys().find(|wait| self.audit.ended_wait(**wait));
+        ensure!(again.is_none(), "[3] wait {again:?} is open again");
+        let open = turn.calls.len() + turn.items.len() + turn.waits.len();
+        let theirs = self.audit.open_since(turn.id.0);
+        ensure!(open == theirs.len(), "[6] {open} things are open, the log says {theirs:?}");
+        Ok(())
+    }
+
+    /// Asks `next` until it comes to rest, then starts the steps that do not run yet.
+    pub fn advance(&mut self) -> Run {
+        let rounds_max = self.rounds_max();
+        for _ in 0..=rounds_max {
+            match next(&self.state, &self.limits) {
+                Next::Record(events) => {
+                    ensure!(!events.is_empty(), "[7] next records nothing");
+                    self.record(events)?;
+                }
+                Next::Steps(steps) => return self.perform(steps),
+            }
+        }
+        Err(format!("[7] next did not come to rest in {rounds_max} rounds").into())
+    }
+
+    /// Nothing reports meanwhile, so each round starts, asks about or closes a tool (at most twice
+    /// each), begins an explanation, or moves a turn on (begin, call, give up: for each message).
+    fn rounds_max(&self) -> usize {
+        let tools = self.state.turn().map_or(0, |turn| turn.items.len() + turn.waits.len());
+        2 * tools + 3 * (self.state.queue().len() + 1) + 1
+    }
+
+    fn perform(&mut self, steps: Vec<Step>) -> Run {
+        let stopping = self.state.turn().is_some_and(|turn| turn.stopping.is_some());
+        for (at, step) in steps.iter().enumerate() {
+            ensure!(!steps[..at].contains(step), "step {step:?} is given twice");
+            ensure!(self.is_open(*step), "[9] step {step:?} names nothing that is open");
+            let works_at = match *step {
+                Step::Ask(_) | Step::Run(_) => {
+                    ensure!(!stopping, "[9] step {step:?} while the turn stops");
+                    if !self.running.contains(step) {
+                        self.running.push(*step);
+                    }
+                    continue;
+                }
+                Step::StopCall(call) => Step::Ask(call),
+                Step::StopTool(item) => Step::Run(item),
+            };
+            ensure!(stopping, "[9] step {step:?} though nothing stops");
+            ensure!(self.running.contains(&works_at), "[9] {step:?} stops what does not run");
+        }
+        let (given, running) = (steps.len(), &self.running);
+        ensure!(given == running.len(), "[9] steps are {steps:?}, running are {running:?}");
+        Ok(())
+    }
+
+    fn is_open(&self, step: Step) -> bool {
+        let Some(turn) = self.state.turn() else { return false };
+        match step {
+            Step::Ask(call) | Step::StopCall(call) => turn.calls.contains_key(&call),
+            Step::Run(item) | Step::StopTool(item) => {
+                let phase = turn.items.get(&item).and_then(|item| item.tool.as_ref());
+                matches!(phase, Some(ToolPhase::Running { .. }))
+            }
+        }
+    }
+
+    pub fn command(&mut self, command: Command) -> Run {
+        let (before, entries) = (self.state.clone(), self.log.len());
+        match decide(&self.state, command, &self.limits) {
+            Ok(events) => {
+                self.record(events)?;
+                self.advance()
+            }
+            Err(refusal) => {
+                ensure!(!refusal.to_string().is_empty(), "a refusal says nothing");
+                self.count(refusal.code());
+                self.advance()?;
+                let same = before == self.state && entries == self.log.len();
+                ensure!(same, "[2] refused with {refusal:?}, and yet something changed");
+                Ok(())
+            }
+        }
+    }
+
+    pub fn report(&mut self, report: Report) -> Run {
+        let (fits, told) = (self.fits(&report), format!("{report:?}"));
+        let ends = matches!(
+            report,
+            Report::Answered { .. }
+                | Report::CallFailed { .. }
+                | Report::CallStopped { .. }
+                | Report::ToolEnded { .. }
+                | Report::Noticed { .. }
+        );
+        let events = absorb(&self.state, &self.live, report);
+        ensure!(fits || events.is_empty(), "stale {told} gives {events:?}");
+        ensure!(!(fits && ends && events.is_empty()), "{told} was lost");
+        self.count(if fits { "report" } else { "stale report" });
+        self.record(events)?;
+        self.advance()
+    }
+
+    fn fits(&self, report: &Report) -> bool {
+        let step = match report {
+            Report::BlockStarted { call, .. }
+            | Report::BlockEnded { call, .. }
+            | Report::Answered { call, .. }
+            | Report::CallFailed { call, .. }
+            | Report::CallStopped { call } => Step::Ask(*call),
+            Report::ToolEnded { item, .. } => Step::Run(*item),
+            Report::Noticed { .. } => return true,
+        };
+        self.running.contains(&step)
+    }
+
+    /// Shows more of an open item: journal first, then live. `again` bytes are sent twice.
+    pub fn grow(&mut self, item: ItemId, stream: Stream, text: &str, again: usize) {
+        let have = self.live.text(item, stream);
+        let mut from = have.len().saturating_sub(again);
+        while !have.is_char_boundary(from) {
+            from -= 1;
+        }
+        let (offset, whole) = (from as u64, format!("{}{text}", &have[from..]));
+        let want = format!("{have}{text}");
+        let growth = Growth { item, stream, offset, text: whole.into() };
+        self.live.grow(&growth);
+        self.journal.push(growth);
+        assert_eq!(self.live.text(item, stream), want);
+    }
+
+    /// The process dies, and a new one opens the session. `again`: it dies once more after so
+    /// many entries of its recovery.
+    pub fn crash(&mut self, again: Option<u32>) -> Run {
+        self.count("crash");
+        self.fuse = again;
+        self.running.clear();
+        let folded = fold(&self.log);
+        ensure!(folded == self.state, "[1] the state is not the fold of its log");
+        self.state = folded;
+        self.live = Live::default();
+        let turn = self.state.turn();
+        for growth in &self.journal {
+            if turn.is_some_and(|turn| turn.items.contains_key(&growth.item)) {
+                self.live.grow(growth);
+            }
+        }
+        let stays = turn.is_some_and(|turn| !turn.waits.is_empty() && turn.stopping.is_none());
+        match self.record(recover(&self.state, &self.live)) {
+            Err(Halt::Crashed) => return self.crash(None),
+            other => other?,
+        }
+        self.fuse = None;
+        self.rests(stays)?;
+        self.advance()?;
+        ensure!(stays || self.running.is_empty(), "[5] something runs before a client asks");
+        Ok(())
+    }
+
+    fn rests(&mut self, stays: bool) -> Run {
+        let open = self.state.turn();
+        ensure!(stays == open.is_some(), "[5] after a crash the turn is {open:?}");
+        let again = recover(&self.state, &self.live);
+        ensure!(again.is_empty(), "[5] recovering twice gives {again:?}");
+        ensure!(self.live.growths().all(|g| g.stream == Stream::Args), "live is not empty");
+        let Some(turn) = open else { return Ok(()) };
+        ensure!(turn.calls.is_empty(), "[5] calls are open after a crash");
+        let waits = turn
+            .items
+            .values()
+            .all(|item| !matches!(item.tool, None | Some(ToolPhase::Running { .. })));
+        ensure!(waits, "[5] items are open after a crash");
+        self.count("crash with a wait");
+        Ok(())
+    }
+
+    /// Whether the open turn was stopped by a person.
+    pub fn is_interrupted(&self) -> bool {
+        let stopping = self.state.turn().and_then(|turn| turn.stopping.as_ref());
+        matches!(stopping, Some(Stop::Interrupted { .. }))
+    }
+}
+
+fn may_change_nothing(event: &Event, state: &State) -> bool {
+    match event {
+        Event::Noticed { .. } | Event::Adopted { .. } => true,
+        Event::ModeSet { mode, .. } => *mode == state.mode(),
+        _ => false,
+    }
+}

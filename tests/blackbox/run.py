@@ -1,0 +1,90 @@
+"""Drives a real `polyloop` with clients that others wrote.
+
+    python run.py --polyloop PATH [--node-modules DIR] [--only NAME]
+
+Runs every function named test_* of the files test_*.py beside it, each with a server of its own.
+"""
+
+import argparse
+import concurrent.futures
+import importlib
+import inspect
+import sys
+import time
+import traceback
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import harness  # noqa: E402
+
+TOGETHER = 4
+STDERR_LINES_SHOWN = 40
+
+
+def find(only):
+    """Tests as (name, function), in the order of their files."""
+    tests = []
+    for path in sorted(HERE.glob("test_*.py")):
+        module = importlib.import_module(path.stem)
+        for name, function in inspect.getmembers(module, inspect.isfunction):
+            full = f"{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
+            if name.startswith("test_") and function.__module__ == path.stem and only in full:
+                tests.append((full, function))
+    return tests
+
+
+def run(name, function):
+    """None, or what went wrong."""
+    test = harness.Test(name)
+    try:
+        function(test)
+        return None
+    except BaseException:
+        wrong = [traceback.format_exc()]
+        for number, server in enumerate(test.servers, 1):
+            log = server.stderr().splitlines()[-STDERR_LINES_SHOWN:]
+            code = server.process.poll()
+            ended = "running" if code is None else f"ended with {code}"
+            wrong.append(f"server {number} ({ended}) said:\n" + "\n".join(log) + "\n")
+        return "\n".join(wrong)
+    finally:
+        test.clean()
+
+
+def timed(test):
+    began = time.monotonic()
+    wrong = run(*test)
+    return wrong, time.monotonic() - began
+
+
+def main():
+    words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    words.add_argument("--polyloop", required=True, help="the program to test")
+    words.add_argument("--node-modules", help="a directory that holds the package ws")
+    words.add_argument("--only", default="", help="tests whose name contains this")
+    words.add_argument("--jobs", type=int, default=TOGETHER, help="tests that run at once")
+    words = words.parse_args()
+    harness.Options.polyloop = str(Path(words.polyloop).resolve())
+    if words.node_modules:
+        harness.Options.node_modules = str(Path(words.node_modules).resolve())
+    tests = find(words.only)
+    if not words.node_modules:
+        left_out = [name for name, _ in tests if name.startswith("node.")]
+        tests = [test for test in tests if test[0] not in left_out]
+        for name in left_out:
+            print(f"skip  {name} (no --node-modules)")
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(words.jobs) as pool:
+        for (name, _), (wrong, secs) in zip(tests, pool.map(timed, tests)):
+            print(f"{'FAIL' if wrong else 'ok'}    {name} ({secs:.1f} s)", flush=True)
+            if wrong:
+                failed += 1
+                print("      " + wrong.replace("\n", "\n      "), flush=True)
+    print(f"{len(tests) - failed} passed, {failed} failed")
+    sys.exit(1 if failed or not tests else 0)
+
+
+if __name__ == "__main__":
+    main()
