@@ -16,7 +16,7 @@ use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::decide::{deadline, expire};
 use polyloop_session::event::{Level, Purpose, Settings};
 use polyloop_session::item::ItemKind;
-use polyloop_session::state::ToolPhase;
+use polyloop_session::state::{SHUTDOWN_VIA, ToolPhase};
 use polyloop_session::wait::Who;
 use polyloop_session::{
     Command, Event, Growth, ItemId, Limits, Live, LogEntry, Next, Refusal, Report, Seq, SessionId,
@@ -60,6 +60,7 @@ pub(crate) enum Request<V: View> {
     SettleWithPatch {
         wait: WaitRef,
         patch: Text,
+        always: bool,
         by: Who,
         reply: oneshot::Sender<Result<(), CommandError>>,
     },
@@ -170,7 +171,7 @@ impl<V: View> Actor<V> {
             let (level, code) = (Level::Warning, DAMAGED_CODE.into());
             actor.record(vec![Event::Noticed { level, text: text.into(), code }]).await?;
         }
-        if actor.kit.auto_resume && actor.state.interrupted().is_some() {
+        if actor.kit.auto_resume && actor.state.interrupted().is_some_and(|i| !i.by_person) {
             actor.command(Command::Resume { by: Who::via("auto_resume") }).await.ok();
         }
         Ok(actor)
@@ -224,8 +225,8 @@ impl<V: View> Actor<V> {
                 let done = self.command(command).await;
                 return answer(reply, done);
             }
-            Request::SettleWithPatch { wait, patch, by, reply } => {
-                let done = self.settle_with_patch(wait, &patch, by).await;
+            Request::SettleWithPatch { wait, patch, always, by, reply } => {
+                let done = self.settle_with_patch(wait, &patch, always, by).await;
                 return answer(reply, done);
             }
             Request::Attach { ask, reply } => {
@@ -267,8 +268,13 @@ impl<V: View> Actor<V> {
         &mut self,
         wait: WaitRef,
         patch: &Text,
+        always: bool,
         by: Who,
     ) -> Result<(), CommandError> {
+        if self.proposed_patch(wait).as_ref() == Some(patch) {
+            let reply = if always { WaitReply::ApproveAlways } else { WaitReply::Approve };
+            return self.command(Command::Settle { wait, reply, by }).await;
+        }
         let args: Text = serde_json::json!({ "patch": patch }).to_string().into();
         let judgement = perform::judge("apply_patch", &args, &self.kit.place).await;
         if judgement.patch.is_none() {
@@ -276,8 +282,22 @@ impl<V: View> Actor<V> {
             let reason = judgement.reason;
             return Err(CommandError::Refused(Refusal::Refused { reason }));
         }
-        let reply = WaitReply::ApproveInstead { args, judgement: Box::new(judgement) };
+        let judgement = Box::new(judgement);
+        let reply = WaitReply::ApproveInstead { args, judgement, always };
         self.command(Command::Settle { wait, reply, by }).await
+    }
+
+    /// The patch that a wait is about; clients may send it back as it was.
+    fn proposed_patch(&self, wait: WaitRef) -> Option<Text> {
+        let turn = self.state.turn()?;
+        let open = match wait {
+            WaitRef::Presented => turn.waits.values().next()?,
+            WaitRef::Id(id) => turn.waits.get(&id)?,
+        };
+        match turn.items.get(&open.item)?.tool.as_ref()? {
+            ToolPhase::Waiting { judgement, .. } => judgement.patch.clone(),
+            _ => None,
+        }
     }
 
     /// Gives a client its place: the head, what is live and the subscription belong to one moment.
@@ -503,7 +523,7 @@ impl<V: View> Actor<V> {
         if running.is_empty() {
             return Ok(());
         }
-        let by = Who::via("shutdown");
+        let by = Who::via(SHUTDOWN_VIA);
         let reason: Text = "The server is shutting down".into();
         let stopping = decide(&self.state, Command::Interrupt { reason, by }, &self.kit.limits);
         self.record(stopping.unwrap_or_default()).await?;

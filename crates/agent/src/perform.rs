@@ -151,8 +151,8 @@ impl Asking {
     }
 }
 
-/// What a call would do. One that cannot be judged (no such tool, arguments that do not fit) does
-/// nothing but fail, so nobody needs to be asked about it.
+/// What a call would do. One that cannot be judged (no such tool, arguments that do not fit) never
+/// runs: the model is told why.
 pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
     let judged = match tool::find(name) {
         Some(tool) => tool.judge(tool::given(args), place).await,
@@ -160,10 +160,10 @@ pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
     };
     judged.unwrap_or_else(|why| Judgement {
         effect: Effect::Read,
-        safe: true,
+        safe: false,
         confined: false,
         sandbox: false,
-        refusal: None,
+        refusal: Some(why.clone()),
         risk: Risk::Low,
         reason: why,
         command: vec![name.into()],

@@ -255,11 +255,12 @@ impl<V: View> Handle<V> {
         &self,
         wait: WaitRef,
         patch: Text,
+        always: bool,
         by: Who,
     ) -> Result<(), CommandError> {
         let request = |reply| {
             let (patch, by) = (patch.clone(), by.clone());
-            Request::SettleWithPatch { wait, patch, by, reply }
+            Request::SettleWithPatch { wait, patch, always, by, reply }
         };
         self.ask(request).await?
     }

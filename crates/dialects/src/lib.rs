@@ -87,6 +87,7 @@ pub enum Ask {
     SettleWithPatch {
         wait: WaitRef,
         patch: Text,
+        always: bool,
         by: Who,
     },
     ContextInfo,

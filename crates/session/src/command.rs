@@ -70,6 +70,7 @@ pub enum WaitReply {
     ApproveInstead {
         args: Text,
         judgement: Box<Judgement>,
+        always: bool,
     },
     Deny {
         message: Option<Text>,

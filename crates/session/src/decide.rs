@@ -92,15 +92,16 @@ fn settle(state: &State, wait: WaitRef, reply: WaitReply, by: Who) -> Result<Vec
         WaitReply::ApproveAlways => {
             Answer::Approved { grants: judgement.keys.clone(), instead: None }
         }
-        WaitReply::ApproveInstead { args, judgement: theirs } => {
+        WaitReply::ApproveInstead { args, judgement: theirs, always } => {
             if judgement.effect != Effect::Edit {
                 return Err(Refusal::NotAnEdit);
             }
             if let Some(reason) = theirs.refusal {
                 return Err(Refusal::Refused { reason });
             }
+            let grants = if always { theirs.keys.clone() } else { Vec::new() };
             let instead = Some(Box::new(Instead { args, judgement: *theirs }));
-            Answer::Approved { grants: Vec::new(), instead }
+            Answer::Approved { grants, instead }
         }
         WaitReply::Deny { message, then } => {
             let default = match then {

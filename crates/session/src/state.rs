@@ -49,7 +49,12 @@ pub struct Queued {
 pub struct Interrupted {
     pub turn: TurnId,
     pub origin: Origin,
+    /// Somebody wanted it so; otherwise the server stopped under it.
+    pub by_person: bool,
 }
+
+/// Who interrupts when the server stops in good order.
+pub const SHUTDOWN_VIA: &str = "shutdown";
 
 pub const RESUME_TEXT: &str = "Go on with the work that was interrupted.";
 
@@ -200,7 +205,13 @@ impl State {
         let Some(turn) = self.turn.take() else { return };
         if matches!(outcome, Outcome::Interrupted { .. }) {
             self.paused = true;
-            self.interrupted = Some(Interrupted { turn: turn.id, origin: turn.origin });
+            let by_person = match &turn.stopping {
+                Some(Stop::Interrupted { by, .. }) => &*by.via != SHUTDOWN_VIA,
+                Some(Stop::Denied { .. }) => true,
+                None => false,
+            };
+            let (turn, origin) = (turn.id, turn.origin);
+            self.interrupted = Some(Interrupted { turn, origin, by_person });
         }
     }
 }

@@ -120,33 +120,24 @@ impl Store {
         Ok(Some(known))
     }
 
-    /// Reads a file in a stream for what lists and replays need; builds no state.
+    /// What a list needs to know of a file: how many lines, and when the first and the last were
+    /// written. Reads no event.
     fn scan(&self, id: &SessionId, path: &Path) -> io::Result<Known> {
         let mut lines = Lines::new(File::open(path)?);
-        let (mut start, mut last, mut count) = (None, None, 0);
-        let mut index = Vec::new();
-        let mut seq = Seq::NONE;
+        let (mut start, mut last, mut count) = (None, String::new(), 0);
         while let Some(line) = lines.next()? {
             count += 1;
-            let Some(text) = line.text() else { continue };
-            if let Some(at) = self.codec.line_time(text) {
-                start = start.or(Some(at));
-                last = Some(at);
+            let Some(text) = line.text().filter(|text| !text.is_empty()) else { continue };
+            if start.is_none() {
+                start = self.codec.line_time(text);
             }
-            match self.codec.read(text, &|name| self.blob(id, name)) {
-                Line::Entry(entry) => {
-                    seq = entry.seq;
-                    if seq.0 % INDEX_ENTRIES == 1 {
-                        index.push((seq, line.place));
-                    }
-                }
-                Line::Foreign { .. } => seq = seq.next(),
-                Line::More { .. } | Line::Audit | Line::Damaged { .. } => {}
-            }
+            last.clear();
+            last.push_str(text);
         }
         let start = start.unwrap_or_default();
-        let summary = Summary { id: id.clone(), start, last: last.unwrap_or(start), lines: count };
-        Ok(Known { summary, bytes: lines.place, index })
+        let last = self.codec.line_time(&last).unwrap_or(start);
+        let summary = Summary { id: id.clone(), start, last, lines: count };
+        Ok(Known { summary, bytes: lines.place, index: Vec::new() })
     }
 
     fn page(&self, id: &SessionId, after: Seq, upto: Seq) -> Result<Vec<Arc<LogEntry>>, LogError> {

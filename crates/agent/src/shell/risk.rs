@@ -29,6 +29,9 @@ const HARMLESS_DEVICES: &[&str] = &[
 /// How deep scripts inside of commands are looked into (`bash -c "sh -c …"`).
 const DEPTH_MAX: usize = 4;
 
+/// A script with more commands is a high risk: nobody reads that.
+pub(super) const COMMANDS_MAX: usize = 500;
+
 /// The level, and why it is high.
 pub(super) fn of_argv(argv: &[String], scope: &Scope) -> (Risk, Option<String>) {
     let command = Command { words: argv.to_vec(), ..Command::default() };
@@ -58,7 +61,11 @@ pub(super) fn of_script(script: &str, scope: &Scope) -> (Risk, Option<String>) {
 
 fn high_in(script: &str, scope: &Scope, depth: usize) -> Option<String> {
     let depth = depth.checked_sub(1)?;
-    rough::commands(script).iter().find_map(|command| high(command, scope, depth))
+    let commands = rough::commands(script);
+    if commands.len() > COMMANDS_MAX {
+        return Some(format!("has more than {COMMANDS_MAX} commands"));
+    }
+    commands.iter().find_map(|command| high(command, scope, depth))
 }
 
 /// Why this command is a high risk, if it is.
@@ -71,10 +78,18 @@ fn high(command: &Command, scope: &Scope, depth: usize) -> Option<String> {
         return Some(format!("writes outside the working directory: {}", brief(file)));
     }
     let (program, rest) = program(words)?;
-    let name = brief(program);
     if command.piped && is_interpreter(program) {
-        return Some(format!("pipes into `{name}`, which runs what it gets"));
+        return Some(format!("pipes into `{}`, which runs what it gets", brief(program)));
     }
+    match class(program) {
+        Some(Class::Runs | Class::Wraps) => inner(program, rest, scope, depth),
+        _ => by_name(program, rest, scope),
+    }
+}
+
+/// What the name of a program says about its words.
+fn by_name(program: &str, rest: &[String], scope: &Scope) -> Option<String> {
+    let name = brief(program);
     match class(program) {
         Some(Class::Escalates) => Some(format!("`{name}` runs with more rights")),
         Some(Class::Leaves) => Some(format!("`{name}` reaches other machines")),
@@ -83,8 +98,7 @@ fn high(command: &Command, scope: &Scope, depth: usize) -> Option<String> {
             .map(|path| format!("deletes outside the working directory: {}", brief(path))),
         Some(Class::Overwrites | Class::Rights) => outside(&changed(program, rest), scope)
             .map(|path| format!("changes what is outside the working directory: {}", brief(path))),
-        Some(Class::Runs | Class::Wraps) => inner(program, rest, scope, depth),
-        Some(Class::Kills | Class::Reads) => None,
+        Some(Class::Runs | Class::Wraps | Class::Kills | Class::Reads) => None,
         None => subcommand(program, rest),
     }
 }
@@ -143,24 +157,39 @@ fn device(word: &str) -> Option<&str> {
     (starts && !harmless && !path.starts_with("/dev/fd/")).then_some(path)
 }
 
-/// Looks at the commands that the words of a command may hold.
+/// Looks at the commands that the words of a command may hold: `bash -c '…'`, `find -exec … +`,
+/// `xargs …`. Any word may be a script, or begin a command.
 fn inner(program: &str, rest: &[String], scope: &Scope, depth: usize) -> Option<String> {
-    let depth = depth.checked_sub(1)?;
-    // `bash -c '…'`, `find -exec … +`, `xargs …`: any word may be a script, or begin a command.
     let start = rest.first().filter(|_| rest.iter().any(|word| word == "-delete"));
     if let Some(path) = start.filter(|path| reach(path, scope) == Reach::Outside) {
         return Some(format!("deletes outside the working directory: {}", brief(path)));
     }
-    let is_shell = is_interpreter(program);
-    rest.iter().take(WORDS_MAX).enumerate().find_map(|(at, word)| {
-        if is_shell && word.contains([' ', '\n', ';', '|']) {
-            return high_in(word, scope, depth);
+    let mut in_shell = is_interpreter(program);
+    let mut looked_up = false;
+    for (at, word) in rest.iter().enumerate() {
+        let class = class(word);
+        let why = match class {
+            Some(Class::Escalates | Class::Leaves | Class::System) => by_name(word, &[], scope),
+            // One look at the files is enough; a second command in the same words is rare.
+            Some(Class::Deletes | Class::Overwrites | Class::Rights) if !looked_up => {
+                looked_up = true;
+                by_name(word, rest.get(at + 1..).unwrap_or_default(), scope)
+            }
+            None if family(word).is_some() && !looked_up => {
+                looked_up = true;
+                subcommand(word, rest.get(at + 1..).unwrap_or_default())
+            }
+            _ if in_shell && word.contains([' ', '\t', '\n', ';', '|', '&']) => {
+                high_in(word, scope, depth)
+            }
+            _ => None,
+        };
+        if why.is_some() {
+            return why;
         }
-        let begins = rest.get(at..).unwrap_or_default().to_vec();
-        let known = class(word).is_some() || family(word).is_some();
-        let command = Command { words: begins, ..Command::default() };
-        if known { high(&command, scope, depth) } else { None }
-    })
+        in_shell |= is_interpreter(word);
+    }
+    None
 }
 
 fn subcommand(program: &str, rest: &[String]) -> Option<String> {

@@ -102,13 +102,13 @@ fn approval(payload: ApprovalResponse, client: &Client) -> Result<Ask, Complaint
         },
     };
     let message = payload.custom_deny_message.map(Into::into);
-    let reply = match payload.review.to_ascii_lowercase().replace('_', "-").as_str() {
-        "yes" => match payload.apply_patch {
-            Some(instead) => {
-                return Ok(Ask::SettleWithPatch { wait, patch: instead.patch.into(), by });
-            }
-            None => WaitReply::Approve,
-        },
+    let review = payload.review.to_ascii_lowercase().replace('_', "-");
+    if let ("yes" | "always", Some(instead)) = (review.as_str(), &payload.apply_patch) {
+        let (patch, always) = (instead.patch.as_str().into(), review == "always");
+        return Ok(Ask::SettleWithPatch { wait, patch, always, by });
+    }
+    let reply = match review.as_str() {
+        "yes" => WaitReply::Approve,
         "always" => WaitReply::ApproveAlways,
         "no-exit" | "no" => WaitReply::Deny { message, then: Then::EndTurn },
         "no-continue" => WaitReply::Deny { message, then: Then::Continue },

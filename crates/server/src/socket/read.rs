@@ -179,8 +179,8 @@ impl Reader {
         let Some(handle) = self.handle.clone() else { return Ok(()) };
         let done = match ask {
             Ask::Command(command) => handle.command(command).await,
-            Ask::SettleWithPatch { wait, patch, by } => {
-                handle.settle_with_patch(wait, patch, by).await
+            Ask::SettleWithPatch { wait, patch, always, by } => {
+                handle.settle_with_patch(wait, patch, always, by).await
             }
             Ask::ContextInfo => match handle.context_info().await {
                 Ok(info) => return self.reply(dialect, Reply::ContextInfo(info)).await,
@@ -244,9 +244,6 @@ impl Reader {
         let mut view = View::new(dialect, handle.id());
         let cursor = since.clone().unwrap_or_else(|| Cursor::at(head));
         let cursor = Cursor { seq: cursor.seq.min(head), ..cursor };
-        if cursor.seq == from {
-            view.resume(&cursor);
-        }
         let entries = entries(handle, from, head);
         tokio::pin!(entries);
         while let Some(entry) = entries.next().await {

@@ -189,7 +189,11 @@ fn a_denial_has_a_text_and_may_end_the_turn() {
 #[test]
 fn other_arguments_only_for_an_edit_and_only_if_not_refused() {
     let instead = |judgement: Judgement| {
-        let reply = WaitReply::ApproveInstead { args: "p".into(), judgement: judgement.into() };
+        let reply = WaitReply::ApproveInstead {
+            args: "p".into(),
+            judgement: judgement.into(),
+            always: false,
+        };
         settle(WaitRef::Presented, reply)
     };
     let edit = judgement(Effect::Edit);

@@ -255,7 +255,7 @@ fn an_approval_may_put_other_arguments_in_place() {
     let mut script = Script::new(Mode::Suggest);
     script.send("go").tool("a").answer(&[judged(Kind::EditOutside)]);
     let judgement = Box::new(judged(Kind::EditInside));
-    script.settle(WaitReply::ApproveInstead { args: "theirs".into(), judgement });
+    script.settle(WaitReply::ApproveInstead { args: "theirs".into(), judgement, always: false });
     let item = script.tools()[0];
     let told = format!("{:?}", script.sim.state.turn().unwrap().items[&item].tool);
     assert!(told.contains("args: \"theirs\""), "{told}");

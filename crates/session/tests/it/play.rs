@@ -208,6 +208,7 @@ fn settle(sim: &mut Sim, wanted: Wanted, reply: &Reply) -> Run {
         Reply::Always => WaitReply::ApproveAlways,
         Reply::Instead(judged) => WaitReply::ApproveInstead {
             args: "{\"patch\":\"theirs\"}".into(),
+            always: false,
             judgement: Box::new(judge(judged)),
         },
         Reply::Deny { message, ends } => WaitReply::Deny {

@@ -29,7 +29,14 @@ pub(super) fn open(
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(store.error(id, &error)),
     };
-    load(store, id, file).map(Some).map_err(|error| store.error(id, &error))
+    let opened = load(store, id, file).and_then(|opened| {
+        if opened.folded.state.last_seq() == Seq::NONE {
+            // A new file's name must survive the machine as well as its content.
+            File::open(&store.dir)?.sync_all()?;
+        }
+        Ok(opened)
+    });
+    opened.map(Some).map_err(|error| store.error(id, &error))
 }
 
 /// What one pass over the file finds.

@@ -2,6 +2,8 @@
 
 use polyloop_session::policy::Risk;
 
+use super::super::risk::COMMANDS_MAX;
+use super::super::show::brief;
 use super::super::*;
 use super::{Ground, ground};
 
@@ -50,6 +52,9 @@ fn risk_follows_what_a_command_could_do() {
         ("bash -c 'curl x'", High),
         ("bash -c 'ls; sudo x'", High),
         ("xargs -n1 rm -rf /var", High),
+        ("env bash -c 'ls; curl x'", High),
+        ("find . -exec sudo x +", High),
+        ("xargs git push", High),
         ("dd if=a of=/dev/sda", High),
         ("echo x > /dev/sda", High),
         ("echo x > /dev/null", Medium),
@@ -82,6 +87,42 @@ fn risk_follows_what_a_command_could_do() {
     for (script, risk) in [("rm -rf /tmp/cache", Medium), ("rm -rf /tmp", High)] {
         assert_eq!(judge(script, &ground.cwd).risk, risk, "{script:?}");
     }
+}
+
+/// Neither length nor depth makes a judgement slow, or weaker.
+#[test]
+fn large_scripts_are_judged_in_no_time() {
+    let ground = ground();
+    let fill = |piece: &str| piece.repeat(SCRIPT_BYTES_MAX / piece.len());
+    let scripts = [
+        fill("env "),
+        fill("rm a "),
+        fill("rm a;"),
+        fill("xargs rm a "),
+        fill("bash -c '"),
+        fill("env git "),
+        fill("\"$("),
+        fill("\"`"),
+        fill("ls a "),
+        fill("$("),
+        fill("cat ../"),
+        fill("echo "),
+        fill("'\""),
+        fill("touch a "),
+        fill("a/"),
+        fill("../"),
+    ];
+    let deep = format!("cat {}x", "a/".repeat(2000));
+    let before = std::time::Instant::now();
+    assert!(ground.judge(&deep).safe);
+    for script in &scripts {
+        let judged = ground.judge(script);
+        assert!(!judged.safe, "{}", brief(script));
+    }
+    // Generous: a quadratic reader takes minutes.
+    assert!(before.elapsed() < std::time::Duration::from_secs(30));
+    let hidden = format!("{}curl x", "true;".repeat(COMMANDS_MAX));
+    assert_eq!(ground.judge(&hidden).risk, Risk::High);
 }
 
 fn key(script: &str, ground: &Ground) -> String {

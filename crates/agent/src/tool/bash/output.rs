@@ -211,7 +211,8 @@ mod tests {
                 Some(seen) => {
                     prop_assert!(seen.len() <= SEEN_BYTES_MAX);
                     let (head, rest) = seen.split_once("\n[").unwrap();
-                    let (cut, tail) = rest.split_once(" bytes of output are left out here]\n").unwrap();
+                    let note = " bytes of output are left out here]\n";
+                    let (cut, tail) = rest.split_once(note).unwrap();
                     prop_assert!(whole.starts_with(head) && whole.ends_with(tail));
                     prop_assert_eq!(
                         head.len() + tail.len() + cut.parse::<usize>().unwrap(),

@@ -10,6 +10,7 @@ use futures_util::stream;
 use polyloop_sandbox::{Confinement, Exit, Job, Outcome, REPORT_BYTES_MAX, bash_args};
 use polyloop_session::Text;
 use polyloop_session::item::{End, ToolResult};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -27,8 +28,9 @@ const READ_BYTES: usize = 16 * 1024;
 /// Between the polite request to end and the other one. An interrupt is to be over in a second.
 const STOP_GRACE: Duration = Duration::from_millis(300);
 
-/// How much later than it should a helper may report before it is given up and killed.
-const HELPER_PATIENCE: Duration = Duration::from_secs(5);
+/// How much later than it should a helper may report before it is woken, and then again before it
+/// is given up. Long, because whoever kills a helper may leave processes of its command behind.
+const HELPER_PATIENCE: Duration = Duration::from_secs(15);
 
 /// How long output is awaited that somebody holds back who could not be ended.
 const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
@@ -71,8 +73,9 @@ struct Running {
     output: Output,
     started: Instant,
     time_limit: Duration,
-    /// When the helper is given up; once it has reported, when its output is.
+    /// When the helper is woken or given up; once it has reported, when its output is given up.
     deadline: Instant,
+    woken: bool,
     stop: CancellationToken,
 }
 
@@ -107,6 +110,7 @@ impl Running {
             started,
             time_limit: job.time_limit,
             deadline: later(started, job.time_limit),
+            woken: false,
             stop,
         };
         if let Some(control) = &mut running.control {
@@ -132,7 +136,7 @@ impl Running {
                 read = read(&mut self.report, &mut report) => {
                     self.reported(report.get(..read).unwrap_or_default());
                 }
-                () = sleep_until(self.deadline) => self.give_up(),
+                () = sleep_until(self.deadline) => self.late(),
                 read = read(&mut self.stdout, &mut buffer) => {
                     if read == 0 {
                         self.stdout = None;
@@ -150,6 +154,7 @@ impl Running {
 
     fn ask_to_stop(&mut self) {
         self.control = None;
+        self.wake();
         self.deadline = Instant::now() + STOP_GRACE + HELPER_PATIENCE;
     }
 
@@ -163,12 +168,26 @@ impl Running {
         }
     }
 
-    /// Nobody answers: the helper is killed, and the command with it.
-    fn give_up(&mut self) {
+    /// Nobody answers. The command may have frozen its helper, which is of the same user; if waking
+    /// it does not help, it is killed, and the command with it.
+    fn late(&mut self) {
+        if self.report.is_some() && !self.woken {
+            self.woken = true;
+            self.wake();
+            self.deadline = Instant::now() + HELPER_PATIENCE;
+            return;
+        }
         if self.report.take().is_some() {
             let _ = self.helper.start_kill();
         }
         self.stdout = None;
+    }
+
+    fn wake(&self) {
+        let id = self.helper.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        if let Some(id) = id {
+            let _ = kill_process(id, Signal::CONT);
+        }
     }
 
     async fn end(mut self) -> Progress {
