@@ -9,18 +9,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, SelectAll};
-use futures_util::{FutureExt, StreamExt};
 use polyloop_session::command::WaitReply;
 use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::decide::{deadline, expire};
-use polyloop_session::event::{Level, Purpose, Settings};
-use polyloop_session::item::ItemKind;
-use polyloop_session::state::{SHUTDOWN_VIA, ToolPhase};
+use polyloop_session::event::{Level, Settings};
+use polyloop_session::state::ToolPhase;
 use polyloop_session::wait::Who;
 use polyloop_session::{
-    Command, Event, Growth, ItemId, Limits, Live, LogEntry, Next, Refusal, Report, Seq, SessionId,
-    State, Step, Stream, Text, Timestamp, Update, WaitRef, absorb, decide, history, next, recover,
+    Command, Event, Growth, Limits, Live, LogEntry, Refusal, Seq, SessionId, State, Text,
+    Timestamp, Update, WaitRef, decide, recover,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -28,12 +27,13 @@ use tokio_util::sync::CancellationToken;
 use crate::clock;
 use crate::log::{DAMAGED_CODE, Flush, Folded, Log, LogError, Opened, Writer};
 use crate::model::Model;
-use crate::perform::{self, Asked, Performed, Ran};
+use crate::perform::{self, Performed};
 use crate::subscriber::{Audience, Ending, Subscription, View};
-use crate::tool::{Place, Run, ToolSpec};
+use crate::tool::{Place, ToolSpec};
 
-/// Reports taken in at one wake-up before the journal is written and clients are sent anything.
-const REPORTS_TOGETHER_MAX: usize = 64;
+mod attach;
+mod work;
+
 pub const MAILBOX_REQUESTS_MAX: usize = 64;
 
 /// What every session of a server shares.
@@ -300,48 +300,6 @@ impl<V: View> Actor<V> {
         }
     }
 
-    /// Gives a client its place: the head, what is live and the subscription belong to one moment.
-    async fn attach(&mut self, ask: Attach<V>) -> Result<Attached<V>, LogError> {
-        let head = self.state.last_seq();
-        if !self.audience.has(ask.kind) {
-            let view = self.view(ask.kind, head).await?;
-            self.audience.add(ask.kind, view);
-        }
-        let from = match ask.since {
-            Some(since) => self.turn_start(since.min(head)),
-            None => self.state.turn().map_or(head, |turn| turn.id.0.before()),
-        };
-        let Some(subscription) = self.audience.subscribe(ask.kind, ask.can_approve) else {
-            return Err(LogError::store("session", "its view is gone"));
-        };
-        Ok(Attached { head, from, live: self.live.growths().collect(), subscription })
-    }
-
-    /// The entry before the turn that was running at `since`.
-    fn turn_start(&self, since: Seq) -> Seq {
-        let before = self.turns.partition_point(|turn| *turn <= since);
-        let turn = before.checked_sub(1).and_then(|at| self.turns.get(at));
-        turn.map_or(Seq::NONE, |turn| turn.before())
-    }
-
-    /// A view for all clients of a kind, caught up with the running turn.
-    async fn view(&mut self, kind: V::Kind, head: Seq) -> Result<V, LogError> {
-        let mut view = V::open(kind, &self.id);
-        let mut after = self.state.turn().map_or(head, |turn| turn.id.0.before());
-        while after < head {
-            let page = self.kit.log.read(&self.id, after, head).await?;
-            page.iter().for_each(|entry| view.skip(entry));
-            match page.last() {
-                Some(entry) => after = entry.seq,
-                None => break,
-            }
-        }
-        for growth in self.live.growths() {
-            view.see(&Update::Grew(growth));
-        }
-        Ok(view)
-    }
-
     /// The one door: numbers, appends, applies, sends.
     async fn record(&mut self, events: Vec<Event>) -> Result<(), LogError> {
         if events.is_empty() {
@@ -390,147 +348,6 @@ impl<V: View> Actor<V> {
         for growth in growths {
             self.live.grow(&growth);
             self.audience.send(&Update::Grew(growth));
-        }
-        Ok(())
-    }
-
-    /// Records what follows from the state, then starts and stops what is open.
-    async fn advance(&mut self) -> Result<(), LogError> {
-        loop {
-            match next(&self.state, &self.kit.limits) {
-                Next::Record(events) => self.record(events).await?,
-                Next::Steps(steps) => {
-                    steps.into_iter().for_each(|step| self.perform(step));
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    fn perform(&mut self, step: Step) {
-        match step {
-            Step::StopCall(call) => self.cancel(call.0),
-            Step::StopTool(item) => self.cancel(item.0),
-            Step::Ask(call) => {
-                let Some(stop) = self.begin(call.0) else { return };
-                let Some(prompt) = history::prompt(&self.state, call) else { return };
-                let tools = match prompt.purpose {
-                    Purpose::Think => self.kit.tools.clone(),
-                    Purpose::Explain { .. } | Purpose::Summarise => Arc::from([]),
-                };
-                let (instructions, place) = (self.kit.instructions.clone(), self.kit.place.clone());
-                let asked = Asked { call, prompt, instructions, tools, place, stop };
-                self.performers.push(perform::ask(&*self.kit.model, asked));
-            }
-            Step::Run(item) => {
-                let Some(stop) = self.begin(item.0) else { return };
-                let Some((name, args, sandboxed)) = self.tool(item) else { return };
-                let place = self.kit.place.clone();
-                let run = Run { args, place, sandboxed, stop };
-                self.performers.push(perform::run(Ran { item, name, run }));
-            }
-        }
-    }
-
-    /// `None` when the step runs already.
-    fn begin(&mut self, step: Seq) -> Option<CancellationToken> {
-        if self.running.contains_key(&step) {
-            return None;
-        }
-        let stop = CancellationToken::new();
-        self.running.insert(step, stop.clone());
-        Some(stop)
-    }
-
-    fn cancel(&self, step: Seq) {
-        if let Some(stop) = self.running.get(&step) {
-            stop.cancel();
-        }
-    }
-
-    fn tool(&self, item: ItemId) -> Option<(Text, Text, bool)> {
-        let item = self.state.turn()?.items.get(&item)?;
-        match (&item.kind, &item.tool) {
-            (ItemKind::ToolCall { name, .. }, Some(ToolPhase::Running { args, sandboxed, .. })) => {
-                Some((name.clone(), args.clone(), *sandboxed))
-            }
-            _ => None,
-        }
-    }
-
-    /// Takes in what performers have ready, growth of one item together.
-    async fn take_in(&mut self, first: Performed) -> Result<(), LogError> {
-        let mut growths: Vec<Growth> = Vec::new();
-        let mut performed = Some(first);
-        let mut taken = 0;
-        while let Some(one) = performed.take() {
-            match one {
-                Performed::Grew { call, block, stream, text } => {
-                    let item = self.state.turn().and_then(|turn| turn.item_of(call, block));
-                    self.more(&mut growths, item, stream, text);
-                }
-                Performed::Output { item, text } => {
-                    let open = self.state.turn().is_some_and(|t| t.items.contains_key(&item));
-                    self.more(&mut growths, open.then_some(item), Stream::Output, text);
-                }
-                Performed::Report(report) => {
-                    self.grow(std::mem::take(&mut growths)).await?;
-                    self.report(report).await?;
-                }
-            }
-            taken += 1;
-            if taken < REPORTS_TOGETHER_MAX {
-                performed = self.performers.next().now_or_never().flatten();
-            }
-        }
-        self.grow(growths).await
-    }
-
-    fn more(&self, growths: &mut Vec<Growth>, item: Option<ItemId>, stream: Stream, text: Text) {
-        let Some(item) = item.filter(|_| !text.is_empty()) else { return };
-        let same = |growth: &&mut Growth| growth.item == item && growth.stream == stream;
-        if let Some(growth) = growths.last_mut().filter(same) {
-            growth.text = [&*growth.text, &*text].concat().into();
-            return;
-        }
-        let pending = growths.iter().filter(|g| g.item == item && g.stream == stream);
-        let pending: u64 = pending.map(|growth| growth.text.len() as u64).sum();
-        let offset = self.live.len(item, stream) + pending;
-        growths.push(Growth { item, stream, offset, text });
-    }
-
-    async fn report(&mut self, mut report: Report) -> Result<(), LogError> {
-        if let Report::Answered { answerable, .. } = &mut report {
-            let begun = self.state.turn().is_some_and(|turn| turn.origin.can_approve);
-            *answerable = begun || self.audience.can_approve();
-        }
-        let events = absorb(&self.state, &self.live, report);
-        self.record(events).await?;
-        self.advance_if_settled().await
-    }
-
-    /// A report may open the next step of a turn; what follows must not wait for other reports.
-    async fn advance_if_settled(&mut self) -> Result<(), LogError> {
-        match self.state.turn() {
-            Some(turn) if turn.calls.is_empty() => self.advance().await,
-            _ => Ok(()),
-        }
-    }
-
-    /// Stops what runs and waits for its last words, so that nothing is left to recover.
-    async fn close(&mut self) -> Result<(), LogError> {
-        let running: Vec<CancellationToken> = self.running.values().cloned().collect();
-        if running.is_empty() {
-            return Ok(());
-        }
-        let by = Who::via(SHUTDOWN_VIA);
-        let reason: Text = "The server is shutting down".into();
-        let stopping = decide(&self.state, Command::Interrupt { reason, by }, &self.kit.limits);
-        self.record(stopping.unwrap_or_default()).await?;
-        self.advance().await?;
-        while let Some(performed) = self.performers.next().await {
-            self.take_in(performed).await?;
-            self.advance().await?;
         }
         Ok(())
     }

@@ -1,0 +1,51 @@
+//! Gives a client its place in a session.
+
+use polyloop_session::{Seq, Update};
+
+use super::{Actor, Attach, Attached};
+use crate::log::LogError;
+use crate::subscriber::View;
+
+impl<V: View> Actor<V> {
+    /// Gives a client its place: the head, what is live and the subscription belong to one moment.
+    pub(super) async fn attach(&mut self, ask: Attach<V>) -> Result<Attached<V>, LogError> {
+        let head = self.state.last_seq();
+        if !self.audience.has(ask.kind) {
+            let view = self.view(ask.kind, head).await?;
+            self.audience.add(ask.kind, view);
+        }
+        let from = match ask.since {
+            Some(since) => self.turn_start(since.min(head)),
+            None => self.state.turn().map_or(head, |turn| turn.id.0.before()),
+        };
+        let Some(subscription) = self.audience.subscribe(ask.kind, ask.can_approve) else {
+            return Err(LogError::store("session", "its view is gone"));
+        };
+        Ok(Attached { head, from, live: self.live.growths().collect(), subscription })
+    }
+
+    /// The entry before the turn that was running at `since`.
+    fn turn_start(&self, since: Seq) -> Seq {
+        let before = self.turns.partition_point(|turn| *turn <= since);
+        let turn = before.checked_sub(1).and_then(|at| self.turns.get(at));
+        turn.map_or(Seq::NONE, |turn| turn.before())
+    }
+
+    /// A view for all clients of a kind, caught up with the running turn.
+    async fn view(&mut self, kind: V::Kind, head: Seq) -> Result<V, LogError> {
+        let mut view = V::open(kind, &self.id);
+        let mut after = self.state.turn().map_or(head, |turn| turn.id.0.before());
+        while after < head {
+            let page = self.kit.log.read(&self.id, after, head).await?;
+            page.iter().for_each(|entry| view.skip(entry));
+            match page.last() {
+                Some(entry) => after = entry.seq,
+                None => break,
+            }
+        }
+        for growth in self.live.growths() {
+            view.see(&Update::Grew(growth));
+        }
+        Ok(view)
+    }
+}
