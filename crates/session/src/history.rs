@@ -81,12 +81,12 @@ fn messages<'a>(pieces: impl Iterator<Item = &'a LinePiece> + Clone) -> Vec<Mess
             Piece::Explanation { text } => {
                 out.push(user(format!("{EXPLAINED_PREFIX}{text}").into()));
             }
-            Piece::Agent { call, text } => {
-                out.assistant(*call, AssistantPart::Text(text.clone()));
+            Piece::Agent { call, item, text } => {
+                out.assistant(*call, *item, AssistantPart::Text(text.clone()));
             }
-            Piece::Reasoning { call, text, opaque } => {
+            Piece::Reasoning { call, item, text, opaque } => {
                 let (text, opaque) = (text.clone(), opaque.clone());
-                out.assistant(Some(*call), AssistantPart::Reasoning { text, opaque });
+                out.assistant(Some(*call), *item, AssistantPart::Reasoning { text, opaque });
             }
             Piece::ToolCall { call, item, name, call_ref, args } => {
                 let Some((output, is_error)) = results.get(item) else { continue };
@@ -97,7 +97,7 @@ fn messages<'a>(pieces: impl Iterator<Item = &'a LinePiece> + Clone) -> Vec<Mess
                     output: (*output).clone(),
                     is_error: *is_error,
                 };
-                out.assistant(*call, AssistantPart::ToolCall { call_ref, name, args });
+                out.assistant(*call, *item, AssistantPart::ToolCall { call_ref, name, args });
                 out.pending.push(result);
             }
             // It stands with its call already; what follows is another message.
@@ -107,11 +107,12 @@ fn messages<'a>(pieces: impl Iterator<Item = &'a LinePiece> + Clone) -> Vec<Mess
     out.finish()
 }
 
-/// Groups what one call said into one message, its results right behind it.
+/// Groups what one call said into one message, in the order it was said (a tool call enters the
+/// line only when its call has ended), its results right behind it.
 #[derive(Default)]
 struct Messages {
     done: Vec<Message>,
-    open: Option<(Option<CallId>, Vec<AssistantPart>)>,
+    open: Option<(Option<CallId>, Vec<(ItemId, AssistantPart)>)>,
     pending: Vec<Message>,
 }
 
@@ -121,24 +122,26 @@ impl Messages {
         self.done.push(message);
     }
 
-    fn assistant(&mut self, call: Option<CallId>, part: AssistantPart) {
+    fn assistant(&mut self, call: Option<CallId>, item: ItemId, part: AssistantPart) {
         if let Some((open, parts)) = &mut self.open
             && *open == call
         {
-            parts.push(part);
+            let at = parts.partition_point(|(before, _)| *before <= item);
+            parts.insert(at, (item, part));
             return;
         }
         self.close();
-        self.open = Some((call, vec![part]));
+        self.open = Some((call, vec![(item, part)]));
     }
 
     fn close(&mut self) {
         if let Some((_, mut parts)) = self.open.take() {
             // Providers refuse reasoning without what it led to, which was cut or is left out.
-            while matches!(parts.last(), Some(AssistantPart::Reasoning { .. })) {
+            while matches!(parts.last(), Some((_, AssistantPart::Reasoning { .. }))) {
                 parts.pop();
             }
             if !parts.is_empty() {
+                let parts = parts.into_iter().map(|(_, part)| part).collect();
                 self.done.push(Message::Assistant(parts));
             }
         }

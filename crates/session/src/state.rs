@@ -162,7 +162,7 @@ impl State {
             }
             Adopted::Agent { text } => {
                 let bytes = text.len();
-                (Piece::Agent { call: None, text }, bytes)
+                (Piece::Agent { call: None, item: ItemId(seq), text }, bytes)
             }
             Adopted::ToolCall { call_ref, name, args } => {
                 let bytes = name.len() + args.len();

@@ -11,10 +11,12 @@ pub enum Piece {
     },
     Agent {
         call: Option<CallId>,
+        item: ItemId,
         text: Text,
     },
     Reasoning {
         call: CallId,
+        item: ItemId,
         text: Text,
         opaque: Option<Opaque>,
     },

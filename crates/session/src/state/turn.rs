@@ -162,7 +162,8 @@ impl Turn {
             Event::ToolStarted { item, sandboxed } => self.tool_started(*item, *sandboxed),
             Event::ItemCompleted { item, end, text, opaque, result, tokens } => {
                 let seen = result.as_ref().and_then(|r| r.seen.as_ref()).unwrap_or(text);
-                let whole = Completed { text, seen, opaque: opaque.as_ref(), tokens: *tokens };
+                let whole =
+                    Completed { id: *item, text, seen, opaque: opaque.as_ref(), tokens: *tokens };
                 self.item_completed(*item, *end, entry.seq, whole, line);
             }
             Event::WaitOpened { item, ask: _ } => self.wait_opened(*item, entry),
@@ -293,7 +294,8 @@ impl Turn {
             (ItemKind::Reasoning, _) => {
                 if purpose == Some(Purpose::Think) && end == End::Whole {
                     let (text, opaque) = (whole.text.clone(), whole.opaque.cloned());
-                    let piece = Piece::Reasoning { call: item.call, text, opaque };
+                    let call = item.call;
+                    let piece = Piece::Reasoning { call, item: id, text, opaque };
                     line.push(seq, whole.tokens, piece);
                 }
             }
@@ -314,7 +316,8 @@ impl Turn {
         }
         match purpose {
             Some(Purpose::Think) => {
-                let piece = Piece::Agent { call: Some(item.call), text: whole.text.clone() };
+                let (call, text) = (Some(item.call), whole.text.clone());
+                let piece = Piece::Agent { call, item: whole.id, text };
                 line.push(seq, whole.tokens, piece);
             }
             Some(Purpose::Explain { .. }) => {
@@ -387,6 +390,7 @@ impl Turn {
 /// What a completion carries, as the turn needs it.
 #[derive(Clone, Copy)]
 struct Completed<'a> {
+    id: ItemId,
     text: &'a Text,
     seen: &'a Text,
     opaque: Option<&'a Opaque>,

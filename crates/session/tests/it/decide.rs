@@ -188,24 +188,30 @@ fn a_denial_has_a_text_and_may_end_the_turn() {
 
 #[test]
 fn other_arguments_only_for_an_edit_and_only_if_not_refused() {
-    let instead = |judgement: Judgement| {
-        let reply = WaitReply::ApproveInstead {
-            args: "p".into(),
-            judgement: judgement.into(),
-            always: false,
-        };
+    let instead = |judgement: Judgement, always: bool| {
+        let (args, judgement) = ("p".into(), judgement.into());
+        let reply = WaitReply::ApproveInstead { args, judgement, always };
         settle(WaitRef::Presented, reply)
     };
     let edit = judgement(Effect::Edit);
     let command = situation("waiting");
-    let refused = decide(&command.sim.state, instead(edit.clone()), &LIMITS);
+    let refused = decide(&command.sim.state, instead(edit.clone(), false), &LIMITS);
     assert_eq!(refused, Err(Refusal::NotAnEdit));
     let mut script = Script::new(Mode::Suggest);
     script.send("go").tool("a").answer(std::slice::from_ref(&edit));
     let never = Judgement { refusal: Some("the store".into()), ..edit.clone() };
-    let refused = decide(&script.sim.state, instead(never), &LIMITS);
+    let refused = decide(&script.sim.state, instead(never, true), &LIMITS);
     assert_eq!(refused, Err(Refusal::Refused { reason: "the store".into() }));
-    assert_eq!(accepted(&script, instead(edit)).len(), 1);
+    let theirs = Judgement { keys: vec![key("theirs")], ..edit };
+    for (always, want) in [(false, vec![]), (true, vec![key("theirs")])] {
+        match &accepted(&script, instead(theirs.clone(), always))[..] {
+            [Event::WaitSettled { answer: Answer::Approved { grants, instead }, .. }] => {
+                assert_eq!(*grants, want);
+                assert!(instead.is_some());
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

@@ -41,6 +41,15 @@ fn results_follow_their_message_in_the_order_of_the_calls() {
 }
 
 #[test]
+fn what_a_reply_said_between_its_calls_stays_between_them() {
+    let mut script = Script::new(Mode::Suggest);
+    script.send("look").text("first").tool("a").text("then").tool("b");
+    script.answer(&[read(), read()]).end_tools();
+    let want = "assistant: first + call a{a} + then + call b{b}";
+    shows(&script, &["user: look", want, "result a: a done", "result b: b done"]);
+}
+
+#[test]
 fn the_model_sees_what_the_tool_says_it_sees() {
     let mut script = Script::new(Mode::Suggest);
     script.send("look").tool("a").answer(&[read()]);

@@ -208,7 +208,7 @@ fn settle(sim: &mut Sim, wanted: Wanted, reply: &Reply) -> Run {
         Reply::Always => WaitReply::ApproveAlways,
         Reply::Instead(judged) => WaitReply::ApproveInstead {
             args: "{\"patch\":\"theirs\"}".into(),
-            always: false,
+            always: judged.sandbox,
             judgement: Box::new(judge(judged)),
         },
         Reply::Deny { message, ends } => WaitReply::Deny {

@@ -191,3 +191,15 @@ fn a_turn_that_a_denial_ended_gives_way_to_no_other_before_a_client_asks() {
     let prompt = script.prompt();
     assert!(prompt.contains("\nuser: two\nuser: Go on"), "{prompt}");
 }
+
+#[test]
+fn what_a_person_interrupted_is_told_from_what_a_crash_did() {
+    let by_person = |script: &Script| script.sim.state.interrupted().unwrap().by_person;
+    let mut script = Script::new(Mode::Suggest);
+    script.send("go").crash();
+    assert!(!by_person(&script));
+    script.resume().interrupt().stopped();
+    assert!(by_person(&script));
+    script.resume().interrupt().crash();
+    assert!(by_person(&script), "the crash came after the interrupt");
+}
