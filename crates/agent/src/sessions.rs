@@ -142,7 +142,7 @@ impl<V: View> Sessions<V> {
             return Ok(Archived::NotFound);
         }
         if let Some(todos) = &self.shared.todos {
-            let archived = todos.archive(id, at);
+            let archived = todos.archive(id, &self.shared.kit.place.cwd, at);
             archived.map_err(|error| CommandError::Store(format!("todos file: {error}")))?;
         }
         Ok(Archived::Done)

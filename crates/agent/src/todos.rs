@@ -48,10 +48,16 @@ impl Todos {
         }
     }
 
-    pub fn archive(&self, id: &SessionId, at: Timestamp) -> io::Result<()> {
+    /// Puts a session's file away, and takes down the link if it leads there.
+    pub fn archive(&self, id: &SessionId, cwd: &Path, at: Timestamp) -> io::Result<()> {
         let aside = self.dir.join(format!(".{id}-{}.md", file_time(at)));
         match std::fs::rename(self.path(id), aside) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let link = cwd.join(LINK_NAME);
+        match std::fs::read_link(&link) {
+            Ok(target) if target == self.path(id) => std::fs::remove_file(&link),
             _ => Ok(()),
         }
     }
@@ -98,4 +104,50 @@ fn template(id: &SessionId, at: Timestamp) -> String {
          *This file was auto-created for session tracking. You can edit it manually or let the \
          agent update it.*\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(text: &str) -> SessionId {
+        SessionId::parse(text).unwrap()
+    }
+
+    #[test]
+    fn the_link_follows_the_session_in_use_and_goes_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let cwd = dir.path().join("w");
+        std::fs::create_dir(&cwd).unwrap();
+        let todos = Todos::open(&dir.path().join("todos")).unwrap();
+        let (one, two, at) = (id("one"), id("two"), Timestamp(7));
+        let link = cwd.join(LINK_NAME);
+        for session in [&one, &two, &one] {
+            let (file, made) = todos.switch(session, &cwd, at).unwrap();
+            assert_eq!((&made, std::fs::read_link(&link).unwrap()), (&link, file));
+        }
+        let text = std::fs::read_to_string(&link).unwrap();
+        assert!(text.starts_with("# Terraine Session Todos\n\nSession ID: `one`\n"), "{text}");
+        assert!(text.contains("Created: 1970-01-01T00:00:00.007Z\n"), "{text}");
+        todos.archive(&two, &cwd, at).unwrap();
+        assert!(link.exists(), "it leads to the other one");
+        todos.archive(&one, &cwd, at).unwrap();
+        assert!(std::fs::symlink_metadata(&link).is_err());
+        assert!(todos.dir.join(".one-1970-01-01T00-00-00.007Z.md").exists());
+    }
+
+    #[test]
+    fn only_a_link_is_ever_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let todos = Todos::open(&dir.path().join("todos")).unwrap();
+        let link = dir.path().join(LINK_NAME);
+        std::fs::write(&link, "mine").unwrap();
+        let switched = todos.switch(&id("one"), dir.path(), Timestamp(7));
+        assert!(matches!(switched, Err(SwitchError::Taken)));
+        assert_eq!(std::fs::read_to_string(&link).unwrap(), "mine");
+        std::fs::remove_file(&link).unwrap();
+        std::os::unix::fs::symlink("nowhere", &link).unwrap();
+        todos.switch(&id("one"), dir.path(), Timestamp(7)).unwrap();
+        assert!(link.exists(), "a dangling link is replaced");
+    }
 }
