@@ -23,9 +23,12 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 import shapes
+from frames import is_idle
 
 # Generous: a busy machine must not fail a test.
 WAIT_SECS = 30.0
+# For all frames of a turn together: a server that only trickles is stuck too.
+TURN_SECS = 60.0
 POLL_SECS = 0.02
 
 
@@ -231,6 +234,7 @@ class Client:
         self.checked = checked
         self.seen = []
         self.ids = set()
+        self.seq = 0
         self.sent = 0
 
     def send(self, kind, payload=None, **fields):
@@ -242,7 +246,8 @@ class Client:
         return message["id"]
 
     def say(self, text, **fields):
-        item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+        content = [{"type": "input_text", "text": text}]
+        item = {"type": "message", "role": "user", "content": content}
         return self.send("user_input", {"input": [item]}, **fields)
 
     def review(self, review, **payload):
@@ -261,21 +266,23 @@ class Client:
         assert not known or frame["type"] == "approval_request", f"id sent twice: {frame}"
         self.ids.add(frame["id"])
         if "seq" in frame:
-            before = [f["seq"] for f in self.seen if "seq" in f]
-            assert not before or before[-1] <= frame["seq"], f"seq goes back: {frame}"
+            assert self.seq <= frame["seq"], f"seq goes back: {frame}"
+            self.seq = frame["seq"]
 
     def until(self, wanted):
         """Frames up to and with the first of a type, or that a function accepts."""
         accepts = (lambda frame: frame["type"] == wanted) if isinstance(wanted, str) else wanted
-        frames = [self.recv()]
+        frames, end = [self.recv()], time.monotonic() + TURN_SECS
         while not accepts(frames[-1]):
+            assert time.monotonic() < end, f"not within {TURN_SECS} s: {wanted}"
             frames.append(self.recv())
         return frames
 
     def until_end(self):
         """Frames up to the end of a turn: `agent_finished`, or what ends a failed one."""
-        frames = []
+        frames, end = [], time.monotonic() + TURN_SECS
         while True:
+            assert time.monotonic() < end, f"the turn does not end within {TURN_SECS} s"
             frames.append(self.recv())
             asked = frames[-1]["type"] == "approval_request"
             assert not asked, f"nobody expected to be asked: {frames[-1]['payload']}"
@@ -321,60 +328,14 @@ class Client:
         self.ws.close()
 
 
-def is_idle(frame):
-    return frame["type"] == "loading_state" and not frame["payload"]["loading"]
-
-
-def item_text(item):
-    return "".join(part["text"] for part in item["content"])
-
-
-def kinds(frames):
-    """One word a message; the pieces of one streamed item count once."""
-    words, last = [], None
-    for frame in frames:
-        item = frame["payload"] if frame["type"] == "response_item" else None
-        if frame["type"] == "loading_state":
-            word = "loading" if frame["payload"]["loading"] else "idle"
-        elif item and item["type"] == "message":
-            word = item["role"]
-        else:
-            word = item["type"] if item else frame["type"]
-        streamed = item["id"] if word == "assistant" else None
-        if streamed is None or streamed != last:
-            words.append(word)
-        last = streamed
-    return words
-
-
-def texts(frames):
-    """The assistant's texts by item id, assembled from their pieces."""
-    found = {}
-    for frame in frames:
-        item = frame["payload"]
-        if frame["type"] == "response_item" and item.get("role") == "assistant":
-            found[item["id"]] = found.get(item["id"], "") + item_text(item)
-    return found
-
-
-def said(frames):
-    return list(texts(frames).values())
-
-
-def items(frames, kind):
-    found = (f["payload"] for f in frames if f["type"] == "response_item")
-    return [item for item in found if item["type"] == kind]
-
-
-def outputs(frames):
-    return [json.loads(item["output"]) for item in items(frames, "function_call_output")]
-
-
 class Test:
     """What one test has: a place of its own, and servers that end with it."""
 
+    running = set()
+
     def __init__(self, name):
         self.name = name
+        Test.running.add(self)
         self.dir = Path(tempfile.mkdtemp(prefix="polyloop-test-")).resolve()
         self.work, self.start, self.home = self.dir / "work", self.dir / "start", self.dir / "home"
         self.store, self.todos = self.dir / "store", self.dir / "todos"
@@ -406,12 +367,13 @@ class Test:
         eventually(lambda: not processes_in(self.work), "commands of the agent have ended")
 
     def clean(self):
+        for server in self.servers:
+            server.stop()
         for close in self.closing:
             with contextlib.suppress(Exception):
                 close()
-        for server in self.servers:
-            server.stop()
         for process in processes_in(self.work):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
         shutil.rmtree(self.dir, ignore_errors=True)
+        Test.running.discard(self)

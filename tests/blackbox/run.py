@@ -9,6 +9,8 @@ import argparse
 import concurrent.futures
 import importlib
 import inspect
+import os
+import signal
 import sys
 import time
 import traceback
@@ -59,7 +61,16 @@ def timed(test):
     return wrong, time.monotonic() - began
 
 
+def stopped(number, _frame):
+    """Leaves no server behind when the runner itself is stopped."""
+    for test in list(harness.Test.running):
+        test.clean()
+    os._exit(128 + number)
+
+
 def main():
+    signal.signal(signal.SIGTERM, stopped)
+    signal.signal(signal.SIGINT, stopped)
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     words.add_argument("--polyloop", required=True, help="the program to test")
     words.add_argument("--node-modules", help="a directory that holds the package ws")

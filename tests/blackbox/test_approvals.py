@@ -1,8 +1,10 @@
 """What each decision on an approval does."""
 
 import json
+import subprocess
 
-from harness import eq, eventually, items, kinds, outputs, said
+from frames import items, kinds, outputs, said
+from harness import WAIT_SECS, eq
 
 
 def asked(client, script):
@@ -225,13 +227,26 @@ def test_nobody_answers_in_time(t):
     assert not (t.work / "a").exists(), "it ran"
 
 
-def test_reading_commands_are_not_asked_for_and_writing_ones_are(t):
-    client = t.server(env={"TOOL_USE_APPROVAL_MODE": "suggest"}).client()
+def test_commands_that_write_are_asked_for(t):
+    client = t.server().client()
     (t.work / "f").write_text("x")
-    for command in ("ls", "cat f", "pwd", "grep x f", "find . -name f"):
-        eq(kinds(client.turn(f"run: {command}"))[1], "function_call", command)
     for command in ("rm f", "ls > g", "find . -delete", "cat f | sh", "ls; touch g", "$(ls)"):
         asked(client, f"run: {command}")
         client.review("no-exit")
         client.until_end()
-    eventually(lambda: sorted(p.name for p in t.work.iterdir()) == ["f"], "nothing changed")
+    eq([p.name for p in t.work.iterdir()], ["f"], "files")
+
+
+def test_the_documented_safe_commands_are_not_asked_for(t):
+    client = t.server(env={"TOOL_USE_APPROVAL_MODE": "suggest"}).client()
+    (t.work / "f").write_text("x")
+    subprocess.run(["git", "init", "-q"], cwd=t.work, check=True, timeout=WAIT_SECS)
+    wrongly = []
+    for command in ("ls", "cat f", "pwd", "git status", "grep x f", "find . -name f"):
+        client.say(f"run: {command}")
+        frames = client.until(lambda f: f["type"] in ("approval_request", "agent_finished"))
+        if frames[-1]["type"] == "approval_request":
+            wrongly.append(command)
+            client.review("no-exit")
+            client.until_end()
+    eq(wrongly, [], "asked for")

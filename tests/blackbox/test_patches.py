@@ -2,7 +2,8 @@
 
 import json
 
-from harness import eq, items, kinds, outputs, said
+from frames import items, kinds, outputs, said
+from harness import eq
 
 
 def patch(name, *lines):
@@ -55,6 +56,14 @@ def test_another_patch_in_the_approval_is_applied_instead(t):
     eq((t.work / "b.txt").read_text(), "mine\n", "the file")
     (call,) = items(frames, "function_call")
     eq(json.loads(call["arguments"])["patch"], mine, "the call that clients see")
+
+
+def test_another_patch_counts_with_always_too(t):
+    client = t.server().client()
+    asked(client, patch("a.txt", "theirs"))
+    client.review("always", applyPatch={"patch": patch("b.txt", "mine")})
+    client.until_end()
+    eq([p.name for p in t.work.iterdir()], ["b.txt"], "files")
 
 
 def test_another_patch_that_does_not_apply_leaves_the_request_open(t):

@@ -172,7 +172,9 @@ impl<V: View> Actor<V> {
             actor.record(vec![Event::Noticed { level, text: text.into(), code }]).await?;
         }
         if actor.kit.auto_resume && actor.state.interrupted().is_some_and(|i| !i.by_person) {
-            actor.command(Command::Resume { by: Who::via("auto_resume") }).await.ok();
+            let resume = Command::Resume { by: Who::via("auto_resume") };
+            let resumed = decide(&actor.state, resume, &actor.kit.limits);
+            actor.record(resumed.unwrap_or_default()).await?;
         }
         Ok(actor)
     }
@@ -213,6 +215,7 @@ impl<V: View> Actor<V> {
                     let events = expire(&self.state, clock::now(), timeout);
                     self.record(events).await?;
                 }
+                () = self.audience.left() => {}
                 () = tokio::time::sleep(self.kit.sleep_after), if idle => return Ok(()),
             }
             self.advance().await?;

@@ -64,17 +64,20 @@ struct Block {
 
 pub fn ask(model: &dyn Model, asked: Asked) -> BoxStream<'static, Performed> {
     let Asked { call, prompt, instructions, tools, place, stop } = asked;
-    let chunks = model.ask(Request { prompt, instructions, tools });
-    let asking = Asking { call, chunks, place, stop, blocks: Vec::new(), usage: None, over: false };
-    let performed = stream::unfold(asking, |mut asking| async move {
-        if asking.over {
-            return None;
-        }
-        let performed = asking.next().await;
-        Some((performed, asking))
-    });
-    let performed = performed.filter_map(std::future::ready);
-    guarded(performed.boxed(), move || {
+    let begin = || {
+        let chunks = model.ask(Request { prompt, instructions, tools });
+        let (blocks, usage, over) = (Vec::new(), None, false);
+        let asking = Asking { call, chunks, place, stop, blocks, usage, over };
+        let performed = stream::unfold(asking, |mut asking| async move {
+            if asking.over {
+                return None;
+            }
+            let performed = asking.next().await;
+            Some((performed, asking))
+        });
+        performed.filter_map(std::future::ready).boxed()
+    };
+    guarded(begin, move || {
         let fault = Fault::new("internal", "The model client broke; this is a fault of the server");
         Report::CallFailed { call, fault }
     })
@@ -191,13 +194,16 @@ pub fn run(ran: Ran) -> BoxStream<'static, Performed> {
         let report = failed_tool(item, unknown_tool(&name));
         return stream::once(std::future::ready(Performed::Report(report))).boxed();
     };
-    let performed = tool.run(run).map(move |progress| match progress {
-        Progress::Output(text) => Performed::Output { item, text },
-        Progress::Ended { end, result } => {
-            Performed::Report(Report::ToolEnded { item, end, result: Box::new(result) })
-        }
-    });
-    guarded(performed.boxed(), move || {
+    let begin = || {
+        let performed = tool.run(run).map(move |progress| match progress {
+            Progress::Output(text) => Performed::Output { item, text },
+            Progress::Ended { end, result } => {
+                Performed::Report(Report::ToolEnded { item, end, result: Box::new(result) })
+            }
+        });
+        performed.boxed()
+    };
+    guarded(begin, move || {
         failed_tool(item, "The tool broke; this is a fault of the server".into())
     })
 }
@@ -208,11 +214,13 @@ fn failed_tool(item: ItemId, why: Text) -> Report {
 }
 
 /// Lets through what a performer gives up to its final report, and makes one if it breaks or ends
-/// without.
+/// without. It may break as soon as it is made.
 fn guarded(
-    performed: BoxStream<'static, Performed>,
+    begin: impl FnOnce() -> BoxStream<'static, Performed>,
     broken: impl Fn() -> Report + Send + 'static,
 ) -> BoxStream<'static, Performed> {
+    let begun = std::panic::catch_unwind(AssertUnwindSafe(begin));
+    let performed = begun.unwrap_or_else(|_| stream::empty().boxed());
     let guarded = AssertUnwindSafe(performed).catch_unwind().boxed();
     stream::unfold(Some((guarded, broken)), |state| async move {
         let (mut guarded, broken) = state?;

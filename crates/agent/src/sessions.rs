@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use polyloop_session::context::ContextInfo;
 use polyloop_session::wait::Who;
 use polyloop_session::{Command, LogEntry, Seq, SessionId, Text, Timestamp, WaitRef};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::actor::{Actor, Attach, Attached, CommandError, Kit, MAILBOX_REQUESTS_MAX, Request};
@@ -124,10 +124,26 @@ impl<V: View> Sessions<V> {
         self.shared.kit.log.lines(id, from).await
     }
 
-    /// Puts a session away unless someone uses it. While this runs nobody can open it.
+    /// Puts a session away unless someone uses it. While this runs nobody can open it, also when
+    /// whoever asked has left.
     pub async fn archive(&self, id: &SessionId) -> Result<Archived, CommandError> {
-        let slot = self.slot(id);
-        let mut slot = slot.lock().await;
+        let slot = self.slot(id).lock_owned().await;
+        let (sessions, id) = (self.clone(), id.clone());
+        let archiving = tokio::spawn(async move {
+            let done = sessions.put_away(slot, &id).await;
+            sessions.forget(&id);
+            done
+        });
+        archiving.await.unwrap_or_else(|error| {
+            Err(CommandError::Store(format!("the session could not be put away: {error}")))
+        })
+    }
+
+    async fn put_away(
+        &self,
+        mut slot: OwnedMutexGuard<Option<Running<V>>>,
+        id: &SessionId,
+    ) -> Result<Archived, CommandError> {
         if let Some(running) = slot.as_ref() {
             let (reply, answer) = oneshot::channel();
             let sent = running.mailbox.send(Request::CloseIfIdle { reply }).await.is_ok();
@@ -186,12 +202,30 @@ impl<V: View> Sessions<V> {
 
     /// The mailbox of a session's actor, which is started if it sleeps.
     async fn running(&self, id: &SessionId, by: &Who) -> Result<Running<V>, CommandError> {
-        let slot = self.slot(id);
-        let mut slot = slot.lock().await;
+        let slot = self.slot(id).lock_owned().await;
+        if let Some(running) = slot.as_ref().filter(|running| !running.mailbox.is_closed()) {
+            return Ok(running.clone());
+        }
+        // A task of its own: whoever asked may leave in the middle, and the next one must not begin
+        // to work on the same files before this one is done with them.
+        let (sessions, id, by) = (self.clone(), id.clone(), by.clone());
+        let opening = tokio::spawn(async move {
+            let opened = sessions.open(slot, &id, &by).await;
+            sessions.forget(&id);
+            opened
+        });
+        opening.await.unwrap_or_else(|error| {
+            Err(CommandError::Store(format!("the session could not be opened: {error}")))
+        })
+    }
+
+    async fn open(
+        &self,
+        mut slot: OwnedMutexGuard<Option<Running<V>>>,
+        id: &SessionId,
+        by: &Who,
+    ) -> Result<Running<V>, CommandError> {
         if let Some(running) = slot.as_ref() {
-            if !running.mailbox.is_closed() {
-                return Ok(running.clone());
-            }
             running.gone.cancelled().await;
         }
         if self.shared.closing.is_cancelled() {
@@ -228,7 +262,7 @@ impl<V: View> Sessions<V> {
         Ok(running)
     }
 
-    /// Drops the slot of a session that ended, unless someone is just opening it.
+    /// Drops the slot of a session that ended or never began, unless someone is just opening it.
     fn forget(&self, id: &SessionId) {
         let mut slots = self.slots();
         let unused = slots.get(id).is_some_and(|slot| {

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use polyloop_session::{LogEntry, SessionId, Update};
-use tokio::sync::mpsc;
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, mpsc};
 
 /// Frames one subscriber may lag behind.
 pub const QUEUED_FRAMES_MAX: usize = 8 * 1024;
@@ -35,13 +36,14 @@ pub enum Ending {
     /// The session went to sleep or the server stops.
     Closed,
     TooSlow,
-    /// The session's store failed.
+    /// The session's store failed, or its actor broke.
     Failed(String),
 }
 
 pub struct Subscription<F> {
     frames: mpsc::Receiver<F>,
     shared: Arc<Shared>,
+    left: Arc<Notify>,
     bytes_of: fn(&F) -> usize,
 }
 
@@ -73,7 +75,17 @@ impl<F> Subscription<F> {
 
     fn ending(&self) -> Ending {
         let ending = self.shared.ending.lock().unwrap_or_else(PoisonError::into_inner);
-        ending.clone().unwrap_or(Ending::Closed)
+        // An actor that breaks says nothing.
+        let broke = || Ending::Failed("the session broke; this is a fault of the server".into());
+        ending.clone().unwrap_or_else(broke)
+    }
+}
+
+impl<F> Drop for Subscription<F> {
+    /// The session may have nobody left to stay awake for.
+    fn drop(&mut self) {
+        self.frames.close();
+        self.left.notify_one();
     }
 }
 
@@ -84,11 +96,15 @@ pub(crate) struct Subscriber<F> {
 }
 
 impl<F: Clone> Subscriber<F> {
-    fn new(can_approve: bool, bytes_of: fn(&F) -> usize) -> (Subscriber<F>, Subscription<F>) {
+    fn new(
+        can_approve: bool,
+        left: Arc<Notify>,
+        bytes_of: fn(&F) -> usize,
+    ) -> (Subscriber<F>, Subscription<F>) {
         let (sender, frames) = mpsc::channel(QUEUED_FRAMES_MAX);
         let shared = Arc::new(Shared::default());
         let subscriber = Subscriber { frames: sender, shared: shared.clone(), can_approve };
-        (subscriber, Subscription { frames, shared, bytes_of })
+        (subscriber, Subscription { frames, shared, left, bytes_of })
     }
 
     fn end(&self, ending: Ending) {
@@ -112,6 +128,7 @@ impl<F: Clone> Subscriber<F> {
 /// All subscribers of one session.
 pub(crate) struct Audience<V: View> {
     lenses: Vec<Lens<V>>,
+    left: Arc<Notify>,
 }
 
 struct Lens<V: View> {
@@ -122,7 +139,7 @@ struct Lens<V: View> {
 
 impl<V: View> Audience<V> {
     pub(crate) fn new() -> Audience<V> {
-        Audience { lenses: Vec::new() }
+        Audience { lenses: Vec::new(), left: Arc::default() }
     }
 
     pub(crate) fn has(&self, kind: V::Kind) -> bool {
@@ -141,7 +158,8 @@ impl<V: View> Audience<V> {
         can_approve: bool,
     ) -> Option<Subscription<V::Frame>> {
         let lens = self.lenses.iter_mut().find(|lens| lens.kind == kind)?;
-        let (subscriber, subscription) = Subscriber::new(can_approve, V::frame_bytes);
+        let (subscriber, subscription) =
+            Subscriber::new(can_approve, self.left.clone(), V::frame_bytes);
         lens.subscribers.push(subscriber);
         Some(subscription)
     }
@@ -160,6 +178,11 @@ impl<V: View> Audience<V> {
             subscriber.end(ending.clone());
         }
         self.lenses.clear();
+    }
+
+    /// Waits until somebody has left; perhaps nobody is there any more.
+    pub(crate) fn left(&self) -> Notified<'_> {
+        self.left.notified()
     }
 
     /// Forgets those who left, and views that nobody looks through.

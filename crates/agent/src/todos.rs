@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use polyloop_session::{SessionId, Timestamp};
 
-use crate::log::files::file_time;
+use crate::log::files::{file_time, free_name};
 
 pub const LINK_NAME: &str = ".terraine-todos.md";
 
@@ -50,7 +50,8 @@ impl Todos {
 
     /// Puts a session's file away, and takes down the link if it leads there.
     pub fn archive(&self, id: &SessionId, cwd: &Path, at: Timestamp) -> io::Result<()> {
-        let aside = self.dir.join(format!(".{id}-{}.md", file_time(at)));
+        let name = free_name(&self.dir, &format!(".{id}-{}", file_time(at)), "md");
+        let aside = self.dir.join(format!("{name}.md"));
         match std::fs::rename(self.path(id), aside) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

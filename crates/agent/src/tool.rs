@@ -45,6 +45,8 @@ pub struct Run {
     pub args: Text,
     pub place: Arc<Place>,
     pub sandboxed: bool,
+    /// Nobody was asked, because it was judged safe: if it is not any more, it must not run.
+    pub safe: bool,
     pub stop: CancellationToken,
 }
 

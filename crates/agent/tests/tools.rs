@@ -121,6 +121,7 @@ impl Ground {
             args: args.to_string().into(),
             place: self.place.clone(),
             sandboxed: false,
+            safe: false,
             stop: stop.clone(),
         };
         Call { stream: tool.run(run), stop, output: String::new() }

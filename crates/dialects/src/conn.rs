@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use polyloop_session::{Event, Growth, ItemId, LogEntry, Seq, SessionId, Stream, Update};
+use polyloop_session::{Event, Growth, ItemId, LogEntry, Seq, SessionId, Stream, Update, WaitId};
 
 use crate::{Cursor, Dialect, Encoder, Frame};
 
@@ -37,12 +37,18 @@ pub struct Out<'a> {
 struct Body {
     text: String,
     structural: bool,
+    presents: Option<WaitId>,
 }
 
 impl Out<'_> {
     /// A message that is there whether or not the item was streamed before.
     pub fn message(&mut self, body: String) {
-        self.bodies.push(Body { text: body, structural: true });
+        self.bodies.push(Body { text: body, structural: true, presents: None });
+    }
+
+    /// A message that asks a person.
+    pub fn request(&mut self, wait: WaitId, body: String) {
+        self.bodies.push(Body { text: body, structural: true, presents: Some(wait) });
     }
 
     /// The part of a whole text that was not sent yet; afterwards all of it counts as sent.
@@ -78,7 +84,7 @@ impl Out<'_> {
 
     /// A message that carries characters of a stream.
     pub fn streamed(&mut self, body: String) {
-        self.bodies.push(Body { text: body, structural: false });
+        self.bodies.push(Body { text: body, structural: false, presents: None });
     }
 
     /// Nobody reads what is put here: the encoder only catches up.
@@ -138,14 +144,16 @@ impl View {
         let mut structural = 0;
         for (index, body) in bodies.into_iter().enumerate() {
             structural += u32::from(body.structural);
-            if body.structural && structural <= parts {
+            // Whoever has the last message has the entry: a cursor that says less is not ours, and
+            // must not hide what waits for an answer.
+            if body.structural && structural <= parts && index != last {
                 continue;
             }
             if index == last {
                 self.passed(entry);
-                frames.push(self.stamp(body.text, entry.seq, 0));
+                frames.push(self.stamp(body, entry.seq, 0));
             } else {
-                frames.push(self.stamp(body.text, before, structural));
+                frames.push(self.stamp(body, before, structural));
             }
         }
         self.passed(entry);
@@ -193,11 +201,12 @@ impl View {
     }
 
     fn stamp_all(&self, bodies: Vec<Body>) -> Vec<Frame> {
-        bodies.into_iter().map(|body| self.stamp(body.text, self.at, 0)).collect()
+        bodies.into_iter().map(|body| self.stamp(body, self.at, 0)).collect()
     }
 
-    fn stamp(&self, mut text: String, seq: Seq, parts: u32) -> Frame {
+    fn stamp(&self, body: Body, seq: Seq, parts: u32) -> Frame {
         use std::fmt::Write;
+        let Body { mut text, structural: _, presents } = body;
         let stamp_at = text.len();
         let _ = write!(text, ",\"session_id\":\"{}\",\"seq\":{seq}", self.session);
         if parts > 0 || !self.sent.bytes.is_empty() {
@@ -206,11 +215,18 @@ impl View {
             let _ = write!(text, ",\"cursor\":\"{cursor}\"");
         }
         text.push('}');
-        Frame { text: Bytes::from(text), stamp_at: Some(stamp_at) }
+        Frame { text: Bytes::from(text), stamp_at: Some(stamp_at), presents }
     }
 
     /// The stamp of a client that has everything this view has seen.
     pub fn place(&self) -> Bytes {
-        self.stamp(String::new(), self.at, 0).text
+        let body = Body { text: String::new(), structural: false, presents: None };
+        self.stamp(body, self.at, 0).text
+    }
+
+    /// The place of a client that has everything this view has seen.
+    pub fn cursor(&self) -> Cursor {
+        let sent = self.sent.bytes.iter().map(|((item, s), bytes)| (*item, *s, *bytes));
+        Cursor { seq: self.at, parts: 0, sent: sent.collect() }
     }
 }

@@ -1,7 +1,7 @@
 //! Which dialect a connection speaks, decided once, by the first rule that applies.
 
-use crate::Dialect;
 use crate::agentloop::Agentloop;
+use crate::{Dialect, bounded};
 
 /// The dialects this server speaks.
 pub static ALL: &[&dyn Dialect] = &[&Agentloop];
@@ -56,7 +56,7 @@ pub fn decide(handshake: &Handshake<'_>) -> Decision {
 
 /// What an undecided connection is told: the shape that the dialects of the bare paths share.
 pub fn undecided_error(text: &str) -> String {
-    serde_json::json!({"type": "error", "error": text}).to_string()
+    serde_json::json!({"type": "error", "error": bounded(text.to_string())}).to_string()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use polyloop_session::context::ContextInfo;
 use polyloop_session::wait::Who;
-use polyloop_session::{Command, Growth, LogEntry, Refusal, SessionId, Text, WaitRef};
+use polyloop_session::{Command, Growth, LogEntry, Refusal, SessionId, Text, WaitId, WaitRef};
 
 pub mod agentloop;
 pub mod conn;
@@ -26,12 +26,14 @@ pub struct Frame {
     /// Where the stamp of place begins: the last fields of the object and its closing brace.
     /// `None` when the frame is about no session, or its place is for the writer to say.
     pub stamp_at: Option<usize>,
+    /// The wait that this frame asks a person about.
+    pub presents: Option<WaitId>,
 }
 
 impl Frame {
     /// A frame that is not stamped (yet).
     pub fn unstamped(text: impl Into<Bytes>) -> Frame {
-        Frame { text: text.into(), stamp_at: None }
+        Frame { text: text.into(), stamp_at: None, presents: None }
     }
 
     /// The stamp: `,"session_id":…,"seq":…}`.
@@ -43,7 +45,7 @@ impl Frame {
     pub fn stamped(&self, stamp: &[u8]) -> Frame {
         let Some(body) = self.text.strip_suffix(b"}") else { return self.clone() };
         let text = [body, stamp].concat();
-        Frame { stamp_at: Some(body.len()), text: text.into() }
+        Frame { stamp_at: Some(body.len()), text: text.into(), presents: self.presents }
     }
 }
 
@@ -77,6 +79,8 @@ pub struct Client {
     pub who: Who,
     /// The session it is attached to, once there is one.
     pub session: Option<SessionId>,
+    /// The wait it was last shown: what an answer that names none is an answer to.
+    pub shown: Option<WaitId>,
 }
 
 /// What a client wants of its session.
@@ -134,4 +138,14 @@ pub trait Encoder: Send {
 
     /// What waits for an answer, unless this encoder has just sent it.
     fn pending(&mut self, out: &mut conn::Out<'_>);
+}
+
+/// An error text may quote what a client sent, which may be as long as a frame.
+pub(crate) fn bounded(mut told: String) -> String {
+    const ERROR_CHARS_MAX: usize = 500;
+    if let Some((end, _)) = told.char_indices().nth(ERROR_CHARS_MAX) {
+        told.truncate(end);
+        told.push('…');
+    }
+    told
 }

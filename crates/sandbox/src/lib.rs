@@ -90,6 +90,14 @@ pub const JOB_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// The longest report a helper writes; a caller need not read more.
 pub const REPORT_BYTES_MAX: usize = 64 * 1024;
 
+/// Keeps other processes of the same user, commands above all, from looking into this one: its
+/// memory and its environment hold keys. Root can still look.
+pub fn hide_from_commands() {
+    use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+    // It only fails for a behaviour that the kernel does not know.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
 /// One command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {

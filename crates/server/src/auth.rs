@@ -127,9 +127,11 @@ impl Guard {
         let same = ["http://", "https://"]
             .iter()
             .any(|scheme| origin.strip_prefix(scheme).is_some_and(|o| o == host));
+        // Other names of the same place: the port must be the one that was called.
+        let port = host_name(host).map_or("", |name| &host[name.len()..]);
         let loopback = ["localhost", "127.0.0.1", "[::1]"]
             .iter()
-            .any(|name| origin == format!("http://{name}:{}", self.port));
+            .any(|name| origin.strip_prefix("http://") == Some(&format!("{name}{port}")));
         if same || loopback {
             Ok(Origin::Own)
         } else if self.access.allowed_origins.iter().any(|allowed| allowed == origin) {
@@ -293,6 +295,9 @@ mod tests {
         assert_eq!(status(&guard, "GET", "/ws", &two), 403);
         let mapped = ["host: localhost:9000", "origin: http://localhost:9000"];
         assert_eq!(status(&guard, "GET", "/ws", &mapped), 200);
+        // Another program of this machine may have the port that ours is mapped from.
+        let other = ["host: localhost:9000", "origin: http://localhost:8080"];
+        assert_eq!(status(&guard, "GET", "/ws", &other), 403);
     }
 
     #[test]

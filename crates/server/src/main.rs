@@ -23,6 +23,7 @@ use crate::serve::{PortChoice, Ready};
 
 fn main() -> ExitCode {
     polyloop_sandbox::become_helper_if_asked();
+    polyloop_sandbox::hide_from_commands();
     let start_dir = match std::env::current_dir() {
         Ok(dir) => dir,
         Err(error) => return fail(&format!("the current directory cannot be used: {error}")),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
@@ -93,8 +94,11 @@ pub async fn create(State(app): State<Arc<App>>) -> Response {
 }
 
 /// The whole session, streamed: its lines are never all in memory.
-pub async fn read(State(app): State<Arc<App>>, Path(id): Path<String>) -> Response {
-    let id = match SessionId::parse(&id) {
+pub async fn read(
+    State(app): State<Arc<App>>,
+    id: Result<Path<String>, PathRejection>,
+) -> Response {
+    let id = match SessionId::parse(&id.map(|Path(id)| id).unwrap_or_default()) {
         Ok(id) => id,
         Err(bad) => return bad_id(&bad),
     };
@@ -125,8 +129,11 @@ pub async fn read(State(app): State<Arc<App>>, Path(id): Path<String>) -> Respon
     ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-pub async fn archive(State(app): State<Arc<App>>, Path(id): Path<String>) -> Response {
-    let id = match SessionId::parse(&id) {
+pub async fn archive(
+    State(app): State<Arc<App>>,
+    id: Result<Path<String>, PathRejection>,
+) -> Response {
+    let id = match SessionId::parse(&id.map(|Path(id)| id).unwrap_or_default()) {
         Ok(id) => id,
         Err(bad) => return bad_id(&bad),
     };
@@ -139,7 +146,11 @@ pub async fn archive(State(app): State<Arc<App>>, Path(id): Path<String>) -> Res
 }
 
 /// `POST /sessions/{id}:switch`.
-pub async fn act(State(app): State<Arc<App>>, Path(target): Path<String>) -> Response {
+pub async fn act(
+    State(app): State<Arc<App>>,
+    target: Result<Path<String>, PathRejection>,
+) -> Response {
+    let target = target.map(|Path(target)| target).unwrap_or_default();
     let Some((id, action)) = target.rsplit_once(':') else {
         return error(StatusCode::NOT_FOUND, "Not Found");
     };

@@ -73,11 +73,12 @@ pub async fn run(
         message_bytes_max: config.limits.message_bytes_max,
         closing: closing.clone(),
     });
+    let signals = signals().map_err(|error| error.to_string())?;
     ready(&Ready { addr });
     if config.auto_resume {
-        sessions.resume_unfinished().await;
+        let sessions = sessions.clone();
+        tokio::spawn(async move { sessions.resume_unfinished().await });
     }
-    let signals = signals().map_err(|error| error.to_string())?;
     let connections = Arc::new(Semaphore::new(config.limits.connections_max));
     tokio::select! {
         () = accept(listener, app, connections.clone()) => {}

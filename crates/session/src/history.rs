@@ -107,12 +107,15 @@ fn messages<'a>(pieces: impl Iterator<Item = &'a LinePiece> + Clone) -> Vec<Mess
     out.finish()
 }
 
+/// Parts of one message, by the item they were.
+type Parts = Vec<(ItemId, AssistantPart)>;
+
 /// Groups what one call said into one message, in the order it was said (a tool call enters the
 /// line only when its call has ended), its results right behind it.
 #[derive(Default)]
 struct Messages {
     done: Vec<Message>,
-    open: Option<(Option<CallId>, Vec<(ItemId, AssistantPart)>)>,
+    open: Option<(Option<CallId>, Parts)>,
     pending: Vec<Message>,
 }
 

@@ -197,13 +197,17 @@ impl State {
             Work::Compact { by } => Origin { who: by.clone(), can_approve: true },
         };
         self.paused = false;
-        self.interrupted = None;
+        // A compaction is no answer to what was interrupted.
+        if !matches!(work, Work::Compact { .. }) {
+            self.interrupted = None;
+        }
         self.turn = Some(Turn::new(id, work.clone(), origin, calls_max));
     }
 
     fn end_turn(&mut self, outcome: &Outcome) {
         let Some(turn) = self.turn.take() else { return };
-        if matches!(outcome, Outcome::Interrupted { .. }) {
+        let is_work = !matches!(turn.work, Work::Compact { .. });
+        if is_work && matches!(outcome, Outcome::Interrupted { .. }) {
             self.paused = true;
             let by_person = match &turn.stopping {
                 Some(Stop::Interrupted { by, .. }) => &*by.via != SHUTDOWN_VIA,

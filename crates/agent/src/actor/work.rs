@@ -52,9 +52,9 @@ impl<V: View> Actor<V> {
             }
             Step::Run(item) => {
                 let Some(stop) = self.begin(item.0) else { return };
-                let Some((name, args, sandboxed)) = self.tool(item) else { return };
+                let Some((name, args, sandboxed, safe)) = self.tool(item) else { return };
                 let place = self.kit.place.clone();
-                let run = Run { args, place, sandboxed, stop };
+                let run = Run { args, place, sandboxed, safe, stop };
                 self.performers.push(perform::run(Ran { item, name, run }));
             }
         }
@@ -76,12 +76,13 @@ impl<V: View> Actor<V> {
         }
     }
 
-    fn tool(&self, item: ItemId) -> Option<(Text, Text, bool)> {
+    fn tool(&self, item: ItemId) -> Option<(Text, Text, bool, bool)> {
         let item = self.state.turn()?.items.get(&item)?;
         match (&item.kind, &item.tool) {
-            (ItemKind::ToolCall { name, .. }, Some(ToolPhase::Running { args, sandboxed, .. })) => {
-                Some((name.clone(), args.clone(), *sandboxed))
-            }
+            (
+                ItemKind::ToolCall { name, .. },
+                Some(ToolPhase::Running { args, sandboxed, safe, reads: _ }),
+            ) => Some((name.clone(), args.clone(), *sandboxed, *safe)),
             _ => None,
         }
     }

@@ -49,6 +49,8 @@ struct Known {
     bytes: u64,
     /// Where some entries begin, in order.
     index: Vec<(Seq, u64)>,
+    /// A writer has the session open and keeps this up to date.
+    leased: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -111,13 +113,18 @@ impl Store {
             Err(error) => return Err(self.error(id, &error)),
         };
         if let Some(known) = lock(&self.known).get(id)
-            && known.bytes == bytes
+            && (known.leased || known.bytes == bytes)
         {
             return Ok(Some(known.clone()));
         }
-        let known = self.scan(id, &path).map_err(|error| self.error(id, &error))?;
-        lock(&self.known).insert(id.clone(), known.clone());
-        Ok(Some(known))
+        let scanned = self.scan(id, &path).map_err(|error| self.error(id, &error))?;
+        let mut all = lock(&self.known);
+        if let Some(known) = all.get(id).filter(|known| known.leased) {
+            // It was opened in the meantime.
+            return Ok(Some(known.clone()));
+        }
+        all.insert(id.clone(), scanned.clone());
+        Ok(Some(scanned))
     }
 
     /// What a list needs to know of a file: how many lines, and when the first and the last were
@@ -137,7 +144,7 @@ impl Store {
         let start = start.unwrap_or_default();
         let last = self.codec.line_time(&last).unwrap_or(start);
         let summary = Summary { id: id.clone(), start, last, lines: count };
-        Ok(Known { summary, bytes: lines.place, index: Vec::new() })
+        Ok(Known { summary, bytes: lines.place, index: Vec::new(), leased: false })
     }
 
     fn page(&self, id: &SessionId, after: Seq, upto: Seq) -> Result<Vec<Arc<LogEntry>>, LogError> {
@@ -157,7 +164,11 @@ impl Store {
                 let entry = match self.codec.read(text, &|name| self.blob(id, name)) {
                     Line::Entry(entry) => entry,
                     Line::Foreign { at, piece } => load::adopted(seq.next(), at, piece),
-                    Line::More { .. } | Line::Audit | Line::Damaged { .. } => continue,
+                    Line::Damaged { seq: damaged, .. } => {
+                        seq = seq.max(damaged.unwrap_or(seq));
+                        continue;
+                    }
+                    Line::More { .. } | Line::Audit => continue,
                 };
                 if entry.seq > upto {
                     break;
@@ -207,7 +218,7 @@ impl Store {
     }
 
     fn archive(&self, id: &SessionId, at: Timestamp) -> Result<bool, LogError> {
-        let name = format!(".{id}-{}", file_time(at));
+        let name = free_name(&self.dir, &format!(".{id}-{}", file_time(at)), "jsonl");
         let aside = |kind: &str| -> io::Result<bool> {
             match std::fs::rename(self.path(id, kind), self.dir.join(format!("{name}.{kind}"))) {
                 Ok(()) => Ok(true),
@@ -233,7 +244,11 @@ impl Store {
             let name = file.map_err(failed)?.file_name();
             let id = name.to_str().and_then(|name| name.strip_suffix(".jsonl"));
             let Some(id) = id.and_then(|id| SessionId::parse(id).ok()) else { continue };
-            all.extend(self.known(&id)?.map(|known| known.summary));
+            match self.known(&id) {
+                Ok(known) => all.extend(known.map(|known| known.summary)),
+                // One that cannot be read does not hide the others.
+                Err(error) => tracing::warn!(session = %id, %error, "cannot be listed"),
+            }
         }
         Ok(all)
     }
@@ -243,6 +258,17 @@ impl Store {
 pub fn file_time(at: Timestamp) -> String {
     let time = jiff::Timestamp::from_millisecond(at.0).unwrap_or_default();
     format!("{time:.3}").replace(':', "-")
+}
+
+/// A name without its ending that nobody has; two may be put away in the same moment.
+pub(crate) fn free_name(dir: &Path, name: &str, ending: &str) -> String {
+    let mut free = name.to_owned();
+    let mut count = 1;
+    while dir.join(format!("{free}.{ending}")).exists() {
+        count += 1;
+        free = format!("{name}-{count}");
+    }
+    free
 }
 
 impl Log for Files {

@@ -183,7 +183,8 @@ fn judgement(args: &Args, place: &Place) -> Judgement {
         refusal: None,
         risk: judged.risk,
         reason: judged.reason,
-        command: judged.command,
+        // What is shown is what runs: nothing invisible, nothing that turns the text around.
+        command: judged.command.iter().map(|word| visible(word).into()).collect(),
         patch: None,
         covers: judged.covers,
         keys: judged.keys,

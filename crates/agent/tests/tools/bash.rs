@@ -192,6 +192,7 @@ fn not_started() {
     for helper in ["/nosuch/helper", "/bin/false"] {
         let place = Place { helper: Helper::at(helper), ..(*ground.place).clone() };
         let run = Run {
+            safe: false,
             args: json!({ "command": "touch started" }).to_string().into(),
             place: Arc::new(place),
             sandboxed: false,
@@ -209,6 +210,7 @@ fn not_started() {
 fn sandboxed() {
     let ground = Ground::new();
     let run = Run {
+        safe: false,
         args: json!({ "command": "touch started" }).to_string().into(),
         place: ground.place.clone(),
         sandboxed: true,

@@ -13,14 +13,17 @@ use super::ids::Ids;
 use super::wire::{
     ApprovalResponse, Content, Envelope, InputItem, InputPart, Interrupt, Role, UserInput,
 };
-use crate::{Ask, Client, Complaint};
+use crate::{Ask, Client, Complaint, bounded};
 
 const BAD_FORMAT: &str = "Invalid message format";
 
 pub(super) fn decode(frame: &str, client: &Client) -> Result<Ask, Complaint> {
     let envelope: Envelope<'_> = match serde_json::from_str(frame) {
         Ok(envelope) => envelope,
-        Err(error) => return Err(Complaint::new(BAD_FORMAT, error.to_string(), "bad_message")),
+        Err(error) => {
+            let told = bounded(error.to_string());
+            return Err(Complaint::new(BAD_FORMAT, told, "bad_message"));
+        }
     };
     let by = client.who.clone();
     match envelope.kind.as_str() {
@@ -59,7 +62,7 @@ fn payload<T: DeserializeOwned>(raw: Option<&RawValue>) -> Result<T, Complaint> 
     serde_path_to_error::deserialize(&mut json).map_err(|error| {
         let at = error.path().to_string();
         let place = if at == "." { String::new() } else { format!(".{at}") };
-        let told = format!("payload{place}: {}", error.inner());
+        let told = bounded(format!("payload{place}: {}", error.inner()));
         Complaint::new(BAD_FORMAT, told, "bad_payload")
     })
 }
@@ -91,7 +94,7 @@ fn user_input(payload: UserInput, id: &str, client: &Client) -> Result<Ask, Comp
 fn approval(payload: ApprovalResponse, client: &Client) -> Result<Ask, Complaint> {
     let by = client.who.clone();
     let wait = match &payload.request_id {
-        None => WaitRef::Presented,
+        None => client.shown.map_or(WaitRef::Presented, WaitRef::Id),
         Some(id) => match Ids::new(client.session.as_ref()).wait(id) {
             Some(wait) => WaitRef::Id(wait),
             None => {

@@ -81,17 +81,17 @@ impl AgentloopEncoder {
         let mut part = 0;
         made.into_iter()
             .map(|made| {
-                let (kind, place, payload) = match made {
+                let (kind, place, payload, presents) = match made {
                     Made::Part(payload) => {
                         part += 1;
-                        (IdKind::Entry(part - 1), entry.seq, payload)
+                        (IdKind::Entry(part - 1), entry.seq, payload, None)
                     }
-                    Made::Request(wait, payload) => (IdKind::Request, wait.0, payload),
+                    Made::Request(wait, payload) => (IdKind::Request, wait.0, payload, Some(wait)),
                     Made::Streamed { item, offset, payload } => {
-                        (IdKind::Growth(offset), item.0, payload)
+                        (IdKind::Growth(offset), item.0, payload, None)
                     }
                 };
-                Message { id: self.ids.id(kind, place), payload }
+                Message { id: self.ids.id(kind, place), payload, presents }
             })
             .collect()
     }
@@ -327,10 +327,10 @@ impl Encoder for AgentloopEncoder {
                 message.payload,
                 Payload::ResponseItem(ResponseItem::Message { role: "assistant", .. })
             );
-            if streams && is_text {
-                out.streamed(body(&message));
-            } else {
-                out.message(body(&message));
+            match message.presents {
+                Some(wait) => out.request(wait, body(&message)),
+                None if streams && is_text => out.streamed(body(&message)),
+                None => out.message(body(&message)),
             }
         }
         if let Some((_, read)) = &mut self.presented
@@ -350,14 +350,15 @@ impl Encoder for AgentloopEncoder {
             let end = growth.offset + growth.text.len() as u64;
             let id = self.ids.id(IdKind::Growth(end - fresh.len() as u64), growth.item.0);
             let payload = assistant(growth.item, fresh);
-            out.streamed(body(&Message { id, payload }));
+            out.streamed(body(&Message::new(id, payload)));
         }
     }
 
     fn opening(&mut self, out: &mut Out<'_>) {
         if let Some((turn, _)) = &self.turn {
             let id = self.ids.id(IdKind::Entry(0), turn.0);
-            out.message(body(&Message { id, payload: Payload::LoadingState { loading: true } }));
+            let payload = Payload::LoadingState { loading: true };
+            out.message(body(&Message::new(id, payload)));
         }
     }
 
@@ -371,7 +372,7 @@ impl Encoder for AgentloopEncoder {
         for made in made {
             if let Made::Request(wait, payload) = made {
                 let id = self.ids.id(IdKind::Request, wait.0);
-                out.message(body(&Message { id, payload }));
+                out.request(wait, body(&Message::new(id, payload)));
             }
         }
     }
@@ -387,7 +388,7 @@ struct Head<'a> {
 
 /// The message as JSON without its closing brace.
 fn body(message: &Message) -> String {
-    let Message { id, payload } = message;
+    let Message { id, payload, presents: _ } = message;
     let mut text = to_json(&Head { id, kind: payload.kind(), payload });
     text.pop();
     text
@@ -476,9 +477,12 @@ fn call_output(id: ItemId, end: End, text: &str, result: Option<&ToolResult>) ->
         exit_code: result.and_then(|r| r.exit_code).unwrap_or(failed),
         duration_seconds: result.map_or(0, |r| r.duration_ms) as f64 / 1000.0,
     };
-    let shown = match result.and_then(|r| r.seen.as_deref()) {
-        Some(seen) if text.is_empty() => seen,
-        _ => text,
+    // What the model was told says why a call that did not end by itself ended.
+    let seen = result.and_then(|r| r.seen.as_deref());
+    let shown = match (end, seen) {
+        (End::Whole, Some(seen)) if text.is_empty() => seen,
+        (End::Whole, _) | (_, None) => text,
+        (_, Some(seen)) => seen,
     };
     let item = ResponseItem::FunctionCallOutput {
         id: format!("output_{id}"),

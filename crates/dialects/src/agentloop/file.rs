@@ -8,7 +8,7 @@
 use polyloop_session::event::{Adopted, Stop, Work};
 use polyloop_session::item::Part;
 use polyloop_session::wait::{Answer, Then};
-use polyloop_session::{Event, LogEntry, Seq, SessionId, Timestamp};
+use polyloop_session::{Event, ItemId, LogEntry, Seq, SessionId, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -81,7 +81,7 @@ impl FileEncoder {
         if let Some(incoming) = self.incoming(entry) {
             data.push((Direction::Incoming, incoming));
         }
-        for message in self.encoder.messages(entry, |_, whole| Some((0, whole))) {
+        for message in self.encoder.messages(entry, unless_empty) {
             data.push((Direction::Outgoing, value(&message)));
         }
         if data.is_empty() {
@@ -134,10 +134,15 @@ impl FileEncoder {
 /// A line for what went to one client alone: an error, a context report.
 pub fn audit_line(session: &SessionId, at: Timestamp, last: Seq, reply: &Reply) -> String {
     let id = Ids::new(Some(session)).id(IdKind::Reply, last);
-    let data = value(&Message { id, payload: reply_payload(reply) });
+    let data = value(&Message::new(id, reply_payload(reply)));
     let mut fields = fields(at, Direction::Outgoing, data, last);
     fields.audit = Some(true);
     ended(&fields)
+}
+
+/// A file holds each text whole; an empty one is no message, as it is none on the wire.
+fn unless_empty(_: ItemId, whole: &str) -> Option<(u64, &str)> {
+    (!whole.is_empty()).then_some((0, whole))
 }
 
 fn value(message: &Message) -> Value {
@@ -147,11 +152,15 @@ fn value(message: &Message) -> Value {
 
 fn review(answer: &Answer) -> Value {
     match answer {
-        Answer::Approved { instead: Some(instead), .. } => {
-            json!({"review": "yes", "applyPatch": {"patch": instead.judgement.patch}})
+        Answer::Approved { grants, instead } => {
+            let review = if grants.is_empty() { "yes" } else { "always" };
+            match instead {
+                Some(instead) => {
+                    json!({"review": review, "applyPatch": {"patch": instead.judgement.patch}})
+                }
+                None => json!({"review": review}),
+            }
         }
-        Answer::Approved { grants, instead: None } if grants.is_empty() => json!({"review": "yes"}),
-        Answer::Approved { .. } => json!({"review": "always"}),
         Answer::Denied { message, then } => {
             let review = match then {
                 Then::Continue => "no-continue",
@@ -211,6 +220,10 @@ pub fn read_line(line: &str, blob: &dyn Fn(&str) -> Option<String>) -> Line {
         return Line::Audit;
     }
     let Some(seq) = seq else {
+        // Another program's line has neither; adopting one of ours would tell its message twice.
+        if fields.contains_key("seq") || fields.contains_key("event") {
+            return damaged(None, "its number cannot be read");
+        }
         return match (at, fields.get("event_type").and_then(Value::as_str)) {
             (Some(at), Some(_)) => Line::Foreign { at, piece: adopt::piece(&fields) },
             _ => damaged(None, "neither ours nor another program's: no timestamp or event_type"),

@@ -1,5 +1,6 @@
 //! The message types of the AgentLoop protocol, as its documents write them.
 
+use polyloop_session::WaitId;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -83,6 +84,14 @@ pub(super) struct Interrupt {
 pub(super) struct Message {
     pub id: String,
     pub payload: Payload,
+    /// The wait it asks about.
+    pub presents: Option<WaitId>,
+}
+
+impl Message {
+    pub(super) fn new(id: String, payload: Payload) -> Message {
+        Message { id, payload, presents: None }
+    }
 }
 
 #[derive(Serialize)]

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio_websockets::{Error, Message, WebSocketStream};
 
 use super::Hello;
-use super::write::{self, Close, Outgoing};
+use super::write::{self, Close, Outgoing, Written};
 use crate::app::App;
 use crate::view::{DialectKind, DialectView};
 
@@ -33,8 +33,7 @@ struct Reader {
     handle: Option<Handle<DialectView>>,
     since: Option<Cursor>,
     outgoing: mpsc::Sender<Outgoing>,
-    /// Set by the writing half when its subscription ended but the socket did not.
-    detached: Arc<std::sync::Mutex<Option<Cursor>>>,
+    written: Arc<Written>,
     attached: bool,
     replies: u64,
 }
@@ -49,7 +48,7 @@ where
     let (sink, frames) = socket.split();
     let (outgoing, queue) = mpsc::channel(OUTGOING_MAX);
     let unanswered = Arc::new(AtomicU32::new(0));
-    let detached = Arc::default();
+    let written = Arc::new(Written::default());
     let closing = app.closing.clone();
     let who = Who {
         via: hello.dialect.map_or("undecided", |dialect| dialect.name()).into(),
@@ -58,15 +57,15 @@ where
     let mut reader = Reader {
         app,
         dialect: hello.dialect,
-        client: Client { who, session: hello.session },
+        client: Client { who, session: hello.session, shown: None },
         handle: None,
         since: hello.since,
         outgoing,
-        detached: Arc::clone(&detached),
+        written: written.clone(),
         attached: false,
         replies: 0,
     };
-    let writing = write::run(sink, queue, unanswered.clone(), detached, closing);
+    let writing = write::run(sink, queue, unanswered.clone(), written, closing);
     let reading = async move {
         let _ = reader.run(frames, &unanswered).await;
         // Dropping the queue lets the writing half finish what is in it.
@@ -90,8 +89,19 @@ impl Reader {
         if self.dialect.is_some() && self.client.session.is_some() {
             self.attach().await?;
         }
+        let written = self.written.clone();
         loop {
-            let message = match frames.next().await {
+            let next = tokio::select! {
+                next = frames.next() => next,
+                // The session ended under its client, who need not say anything to go on with it.
+                () = written.detached() => {
+                    if !self.app.closing.is_cancelled() {
+                        self.attach_if_needed().await?;
+                    }
+                    continue;
+                }
+            };
+            let message = match next {
                 None => return Ok(()),
                 Some(Ok(message)) => message,
                 Some(Err(Error::PayloadTooLong { max_len, .. })) => {
@@ -109,6 +119,9 @@ impl Reader {
             }
             if message.is_text() || message.is_binary() {
                 self.message(&message).await?;
+            } else if message.is_ping() {
+                // The pong is queued; reading goes on when it is out, so that pings cannot pile up.
+                self.send(Outgoing::Flush).await?;
             }
         }
     }
@@ -130,6 +143,7 @@ impl Reader {
     }
 
     async fn decode(&mut self, dialect: &'static dyn Dialect, text: &str) -> Result<(), Gone> {
+        self.client.shown = self.written.shown();
         match dialect.decode(text, &self.client) {
             Ok(ask) => self.ask(dialect, ask).await,
             Err(complaint) => self.reply(dialect, Reply::Complaint(complaint)).await,
@@ -173,8 +187,9 @@ impl Reader {
                 None => Ok(()),
             };
         }
-        if !self.still_attached() {
-            self.attach().await?;
+        // Subscribe first: whoever asks must see what comes of it.
+        if !self.attach_if_needed().await? {
+            return Ok(());
         }
         let Some(handle) = self.handle.clone() else { return Ok(()) };
         let done = match ask {
@@ -204,13 +219,16 @@ impl Reader {
         self.send(Outgoing::Reply(frame)).await
     }
 
-    fn still_attached(&mut self) -> bool {
-        let mut place = self.detached.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some(cursor) = place.take() {
-            self.since = Some(cursor);
+    /// False when it is not possible now; the client was told why, and its place is kept.
+    async fn attach_if_needed(&mut self) -> Result<bool, Gone> {
+        if let Some(place) = self.written.take_detached() {
+            self.since = Some(place);
             self.attached = false;
         }
-        self.attached
+        if !self.attached {
+            self.attach().await?;
+        }
+        Ok(self.attached)
     }
 
     /// Attaches to the connection's session, making one if it has none. What it has missed goes
@@ -220,11 +238,10 @@ impl Reader {
         let id = self.client.session.get_or_insert_with(clock::new_session_id).clone();
         let handle = self.app.sessions.handle(id, self.client.who.clone());
         self.handle = Some(handle.clone());
-        let since = self.since.take();
-        let seq = since.as_ref().map(|cursor| cursor.seq);
+        let seq = self.since.as_ref().map(|cursor| cursor.seq);
         let attached = handle.attach(DialectKind(dialect), seq, dialect.can_approve()).await;
         let caught_up = match attached {
-            Ok(attached) => self.catch_up(dialect, &handle, attached, since).await,
+            Ok(attached) => self.catch_up(dialect, &handle, attached).await,
             Err(error) => Err(complaint(&error)),
         };
         match caught_up {
@@ -238,22 +255,24 @@ impl Reader {
         dialect: &'static dyn Dialect,
         handle: &Handle<DialectView>,
         attached: Attached<DialectView>,
-        since: Option<Cursor>,
     ) -> Result<Result<(), Gone>, Complaint> {
         let Attached { head, from, live, subscription } = attached;
         let mut view = View::new(dialect, handle.id());
-        let cursor = since.clone().unwrap_or_else(|| Cursor::at(head));
+        let is_new = self.since.is_none();
+        let cursor = self.since.clone().unwrap_or_else(|| Cursor::at(head));
         let cursor = Cursor { seq: cursor.seq.min(head), ..cursor };
+        let mut resumed = false;
         let entries = entries(handle, from, head);
         tokio::pin!(entries);
         while let Some(entry) = entries.next().await {
             let entry = entry.map_err(|error| store_complaint(&error.to_string()))?;
             if entry.seq <= cursor.seq {
                 view.skip(&entry);
-                if entry.seq == cursor.seq {
-                    view.resume(&cursor);
-                }
                 continue;
+            }
+            // Not at the cursor's own entry, which may be one that cannot be read.
+            if !std::mem::replace(&mut resumed, true) {
+                view.resume(&cursor);
             }
             let parts = if entry.seq == cursor.seq.next() { cursor.parts } else { 0 };
             for frame in view.see_entry(&entry, parts) {
@@ -261,8 +280,12 @@ impl Reader {
                     return Ok(Err(Gone));
                 }
             }
+            self.since = Some(view.cursor());
         }
-        let mut frames = if since.is_none() { view.opening() } else { Vec::new() };
+        if !resumed {
+            view.resume(&cursor);
+        }
+        let mut frames = if is_new { view.opening() } else { Vec::new() };
         for growth in live {
             frames.extend(view.see(&Update::Grew(growth)));
         }
@@ -273,6 +296,7 @@ impl Reader {
             }
         }
         self.attached = true;
+        self.since = None;
         let place = view.place();
         Ok(self.send(Outgoing::Subscribed { dialect, subscription, place }).await)
     }

@@ -1,7 +1,7 @@
 //! The writing half: answers, the session's frames, pings. A client that does not read is cut off.
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,9 +9,9 @@ use futures_util::SinkExt;
 use futures_util::stream::SplitSink;
 use polyloop_agent::subscriber::{Ending, Subscription};
 use polyloop_dialects::{Cursor, Dialect, Frame, Reply};
-use polyloop_session::Seq;
+use polyloop_session::{Seq, WaitId};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_websockets::{CloseCode, Message, WebSocketStream};
@@ -29,6 +29,8 @@ const FRAMES_TOGETHER_MAX: usize = 64;
 
 pub(super) enum Outgoing {
     Frame(Frame),
+    /// Whatever is queued goes out.
+    Flush,
     /// An answer, which gets the place of what was sent before it.
     Reply(Frame),
     /// From here on the session's own frames; `place` is the stamp of what went before.
@@ -64,12 +66,42 @@ impl Close {
 
 type Sink<S> = SplitSink<WebSocketStream<S>, Message>;
 
+/// What the reading half needs to know of what was written.
+#[derive(Default)]
+pub(super) struct Written {
+    /// Set when the subscription ended but the socket did not: where the client is.
+    detached: Mutex<Option<Cursor>>,
+    wake: Notify,
+    shown: Mutex<Option<WaitId>>,
+}
+
+impl Written {
+    /// Waits until the session ends under the client.
+    pub(super) async fn detached(&self) {
+        self.wake.notified().await;
+    }
+
+    pub(super) fn take_detached(&self) -> Option<Cursor> {
+        lock(&self.detached).take()
+    }
+
+    /// The wait that was last shown to the client.
+    pub(super) fn shown(&self) -> Option<WaitId> {
+        *lock(&self.shown)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 struct Writer<S> {
     sink: Sink<S>,
     subscribed: Option<(&'static dyn Dialect, Subscription<Frame>)>,
-    detached: Arc<Mutex<Option<Cursor>>>,
+    written: Arc<Written>,
     /// The stamp of the last frame about the session that went out.
     place: Option<Bytes>,
+    closing: CancellationToken,
 }
 
 /// The socket does not take what is written.
@@ -79,12 +111,13 @@ pub(super) async fn run<S>(
     sink: Sink<S>,
     queue: mpsc::Receiver<Outgoing>,
     unanswered: Arc<AtomicU32>,
-    detached: Arc<Mutex<Option<Cursor>>>,
+    written: Arc<Written>,
     closing: CancellationToken,
 ) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut writer = Writer { sink, subscribed: None, detached, place: None };
+    let mut writer =
+        Writer { sink, subscribed: None, written, place: None, closing: closing.clone() };
     if let Ok(close) = writer.write(queue, &unanswered, &closing).await {
         writer.close(&close).await;
     }
@@ -110,6 +143,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
                         self.feed(frame).await?;
                         self.flush().await?;
                     }
+                    Some(Outgoing::Flush) => self.flush().await?,
                     Some(Outgoing::Reply(frame)) => {
                         let stamped = self.place.as_ref().map(|place| frame.stamped(place));
                         self.feed(stamped.unwrap_or(frame)).await?;
@@ -155,7 +189,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
         let Some((dialect, _)) = self.subscribed.take() else { return Ok(()) };
         let place = self.place.as_deref().and_then(place_of);
         let place = place.unwrap_or_else(|| Cursor::at(Seq::NONE));
-        *self.detached.lock().unwrap_or_else(PoisonError::into_inner) = Some(place);
+        *lock(&self.written.detached) = Some(place);
         if let Ending::Failed(why) = ending {
             let reply = Reply::Complaint(store_complaint(&why));
             let frame = dialect.reply(None, 0, &reply);
@@ -163,6 +197,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
             self.feed(stamped.unwrap_or(frame)).await?;
             self.flush().await?;
         }
+        self.written.wake.notify_one();
         Ok(())
     }
 
@@ -170,15 +205,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
         if let Some(place) = frame.stamp() {
             self.place = Some(place);
         }
+        if frame.presents.is_some() {
+            *lock(&self.written.shown) = frame.presents;
+        }
         self.put(Message::text(frame.text)).await
     }
 
     async fn put(&mut self, message: Message) -> Result<(), Stuck> {
-        in_time(self.sink.feed(message)).await
+        in_time(&self.closing, self.sink.feed(message)).await
     }
 
     async fn flush(&mut self) -> Result<(), Stuck> {
-        in_time(self.sink.flush()).await
+        in_time(&self.closing, self.sink.flush()).await
     }
 
     async fn close(&mut self, close: &Close) {
@@ -194,12 +232,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
     }
 }
 
+/// A client that does not read gets a while, and less when the server stops.
 async fn in_time(
+    closing: &CancellationToken,
     write: impl Future<Output = Result<(), tokio_websockets::Error>>,
 ) -> Result<(), Stuck> {
-    match timeout(WRITE_TIME_MAX, write).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) | Err(_) => Err(Stuck),
+    let too_late = async {
+        tokio::select! {
+            () = tokio::time::sleep(WRITE_TIME_MAX) => {}
+            () = closing.cancelled() => tokio::time::sleep(CLOSE_TIME_MAX).await,
+        }
+    };
+    tokio::select! {
+        biased;
+        written = write => written.map_err(|_| Stuck),
+        () = too_late => Err(Stuck),
     }
 }
 

@@ -96,11 +96,13 @@ pub enum ToolPhase {
     Denied {
         message: Text,
     },
-    /// `reads`: it may run beside other reading calls.
+    /// `reads`: it may run beside other reading calls. `safe`: it runs unasked because it was
+    /// judged safe.
     Running {
         args: Text,
         sandboxed: bool,
         reads: bool,
+        safe: bool,
     },
 }
 
@@ -256,16 +258,16 @@ impl Turn {
 
     fn tool_started(&mut self, item: ItemId, sandboxed: bool) {
         let Some(Item { tool: Some(phase), .. }) = self.items.get_mut(&item) else { return };
-        let (args, reads) = match phase {
+        let (args, reads, safe) = match phase {
             ToolPhase::Proposed { args, judgement, .. } => {
-                (args.clone(), judgement.effect == Effect::Read)
+                (args.clone(), judgement.effect == Effect::Read, judgement.safe)
             }
-            ToolPhase::Approved { args } => (args.clone(), false),
+            ToolPhase::Approved { args } => (args.clone(), false, false),
             ToolPhase::Waiting { .. } | ToolPhase::Denied { .. } | ToolPhase::Running { .. } => {
                 return;
             }
         };
-        *phase = ToolPhase::Running { args, sandboxed, reads };
+        *phase = ToolPhase::Running { args, sandboxed, reads, safe };
     }
 
     fn item_completed(

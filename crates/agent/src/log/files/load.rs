@@ -84,7 +84,7 @@ fn load(store: &Arc<Store>, id: &SessionId, mut file: File) -> io::Result<Opened
     let (journal, live) = journal::Journal::open(&store.path(id, "live"))?;
     let (start, last) = pass.times.unwrap_or_default();
     let summary = Summary { id: id.clone(), start, last, lines: pass.lines };
-    let known = Known { summary, bytes: pass.bytes, index: pass.index };
+    let known = Known { summary, bytes: pass.bytes, index: pass.index, leased: true };
     lock(&store.known).insert(id.clone(), known);
     let writer = FileWriter::new(store.clone(), id.clone(), file, journal, encoder, pass.last);
     Ok(Opened { writer: Box::new(writer), folded: pass.folded, live })
@@ -138,7 +138,11 @@ impl Pass {
             Line::More { seq } => self.last_lines += usize::from(seq == self.last),
             Line::Audit => {}
             Line::Damaged { seq, why } => {
-                self.last = self.last.max(seq.unwrap_or(self.last));
+                if let Some(seq) = seq.filter(|seq| *seq > self.last) {
+                    // Nothing is known of the entry but its number, which is not given again.
+                    self.last = seq;
+                    self.folded.take(&adopted(seq, Timestamp::default(), None));
+                }
                 self.damaged(why);
             }
         }

@@ -108,6 +108,14 @@ impl FileWriter {
     }
 }
 
+impl Drop for FileWriter {
+    fn drop(&mut self) {
+        if let Some(known) = lock(&self.store.known).get_mut(&self.id) {
+            known.leased = false;
+        }
+    }
+}
+
 impl Writer for FileWriter {
     fn append<'a>(
         &'a mut self,

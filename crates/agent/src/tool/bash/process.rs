@@ -84,7 +84,7 @@ impl Running {
     async fn start(run: Run) -> Result<Running, Progress> {
         let started = Instant::now();
         let failed = |why: String| ended(End::Failed, None, Some(why), started);
-        let Run { args, place, sandboxed, stop } = run;
+        let Run { args, place, sandboxed, safe, stop } = run;
         let args = Args::parse(&args).map_err(|why| failed(why.to_string()))?;
         if sandboxed {
             return Err(failed(NO_SANDBOX.to_owned()));
@@ -93,7 +93,7 @@ impl Running {
             return Err(ended(End::Interrupted, None, Some("Interrupted.".to_owned()), started));
         }
         let helper = place.helper.clone();
-        let job = tokio::task::spawn_blocking(move || job(&args, &place)).await;
+        let job = tokio::task::spawn_blocking(move || job(&args, &place, safe)).await;
         let job = job.map_err(|_| failed("bash: broke; a fault of the server".to_owned()))?;
         let job = job.map_err(&failed)?;
         let not_started = |error| failed(format!("bash: could not be started: {error}"));
@@ -213,11 +213,19 @@ async fn read(pipe: &mut Option<impl tokio::io::AsyncRead + Unpin>, buffer: &mut
     }
 }
 
-/// Blocks while it resolves paths; the error is for the model.
-fn job(args: &Args, place: &Place) -> Result<Job, String> {
+const NOT_SAFE_ANY_MORE: &str = "bash: not run: when this was proposed it was harmless and \
+                                 needed no approval, but the files have changed since; propose \
+                                 it again";
+
+/// Blocks while it resolves paths; the error is for the model. What was judged safe, and so was
+/// not asked about, must still be safe.
+fn job(args: &Args, place: &Place, was_safe: bool) -> Result<Job, String> {
     let cwd = args.directory(place)?;
     let inside = cwd.starts_with(&place.cwd);
     let safe = inside && Scope::new(&cwd, &place.forbidden).judge(&args.script).safe;
+    if was_safe && !safe {
+        return Err(NOT_SAFE_ANY_MORE.to_owned());
+    }
     let ground = if safe { Ground::System } else { Ground::User };
     let script = args.script.as_str().as_ref();
     Ok(Job {

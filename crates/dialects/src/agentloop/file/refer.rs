@@ -39,7 +39,10 @@ fn collect(value: &Value, at: &str, known: &mut Vec<(String, String)>) {
         }
         Value::Object(fields) => {
             for (name, field) in fields {
-                collect(field, &format!("{at}/{name}"), known);
+                // A name with a pointer's own signs in it cannot be pointed to.
+                if !name.contains(['/', '~', '#']) {
+                    collect(field, &format!("{at}/{name}"), known);
+                }
             }
         }
         _ => {}
@@ -97,27 +100,29 @@ fn look(place: &str, data: &Value, event: &Value) -> Option<String> {
         Some(place) => (event, place),
         None => (data, place),
     };
-    let (outer, inner) = match place.split_once('#') {
-        Some((outer, inner)) => (outer, Some(inner)),
-        None => (place, None),
-    };
-    let found = root.pointer(outer)?.as_str()?;
-    match inner {
-        None => Some(found.to_string()),
-        Some(inner) => {
-            let parsed: Value = serde_json::from_str(found).ok()?;
-            Some(parsed.pointer(inner)?.as_str()?.to_string())
-        }
+    let mut steps = place.split('#');
+    let mut found = root.pointer(steps.next()?)?.as_str()?.to_string();
+    for inner in steps {
+        let parsed: Value = serde_json::from_str(&found).ok()?;
+        found = parsed.pointer(inner)?.as_str()?.to_string();
     }
+    Some(found)
 }
 
 /// Moves very long texts out.
 pub(super) fn extract(value: &mut Value, seq: Seq, blobs: &mut Vec<Blob>) {
     match value {
         Value::String(text) if text.len() > TEXT_IN_LINE_BYTES_MAX => {
-            let name = format!("{seq}-{}", blobs.len());
             let bytes = text.len();
-            blobs.push(Blob { name: name.clone(), text: std::mem::take(text) });
+            // A patch stands twice in the message that asks about it; it is stored once.
+            let name = match blobs.iter().find(|blob| blob.text == *text) {
+                Some(known) => known.name.clone(),
+                None => {
+                    let name = format!("{seq}-{}", blobs.len());
+                    blobs.push(Blob { name: name.clone(), text: std::mem::take(text) });
+                    name
+                }
+            };
             *value = json!({"$blob": name, "bytes": bytes});
         }
         Value::Array(items) => items.iter_mut().for_each(|item| extract(item, seq, blobs)),

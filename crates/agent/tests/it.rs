@@ -1,0 +1,29 @@
+//! One binary for the tests that use sessions and logs from outside: the real actor and the real
+//! logs, with a view that shows the updates themselves, and faults put in where the traits are.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod it {
+    mod archive;
+    mod attach;
+    mod client;
+    mod close;
+    mod codec;
+    mod crash;
+    mod faults;
+    mod files;
+    mod make;
+    mod model;
+    mod opening;
+    mod order;
+    mod panics;
+    mod patch;
+    mod race;
+    mod resume;
+    mod rig;
+    mod sleep;
+    mod store;
+    mod story;
+    mod subscribers;
+    mod view;
+}

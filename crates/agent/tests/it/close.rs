@@ -1,0 +1,159 @@
+//! The server stops: what runs is ended and its last words are kept, what waits stays open.
+
+use std::path::{Path, PathBuf};
+
+use polyloop_agent::actor::CommandError;
+use polyloop_agent::subscriber::Ending;
+use polyloop_sandbox::Helper;
+use polyloop_session::command::WaitReply;
+use polyloop_session::event::Outcome;
+use polyloop_session::item::End;
+use polyloop_session::policy::Mode;
+use polyloop_session::{Event, Stream};
+
+use super::client::Client;
+use super::faults::Faulty;
+use super::make::{id, send};
+use super::model::{Strings, acting, adding};
+use super::rig::{Rig, Setup, check_at_rest, in_time, temp_dir};
+
+fn endings(client: &Client) -> Vec<(End, &str)> {
+    let endings = client.entries.iter().filter_map(|entry| match &entry.event {
+        Event::ItemCompleted { end, text, .. } => Some((*end, &**text)),
+        _ => None,
+    });
+    endings.collect()
+}
+
+fn outcome(client: &Client) -> &Outcome {
+    match &client.entries.last().unwrap().event {
+        Event::TurnEnded { outcome, .. } => outcome,
+        other => panic!("the turn has not ended: {other:?}"),
+    }
+}
+
+async fn close(rig: &Rig) {
+    in_time("the end of all sessions", rig.sessions.close()).await;
+    assert_eq!(rig.log.writers(), 0);
+}
+
+/// Another server on the same log.
+fn successor(rig: &Rig) -> Rig {
+    let log = Faulty::new(rig.log.clone());
+    let dir = temp_dir();
+    let sessions = Setup::new(log.clone()).start(rig.dir.path());
+    Rig { dir, log, sessions, kind: rig.kind }
+}
+
+#[tokio::test]
+async fn a_model_call_is_ended_and_what_it_said_is_kept() {
+    let (model, strings) = Strings::new();
+    let rig = Rig::new(|setup| setup.model(model));
+    let hand = strings.hand();
+    let mut client = rig.client("s").await;
+    client.send("a question").await.unwrap();
+    client.send("another").await.unwrap();
+    hand.begin();
+    hand.say("half an answer");
+    client.until("the words", |c| c.was_shown("half an answer")).await.unwrap();
+    close(&rig).await;
+    assert_eq!(client.until_end().await, Ending::Closed);
+    assert_eq!(endings(&client), [(End::Cut, "half an answer")]);
+    assert!(matches!(outcome(&client), Outcome::Interrupted { .. }));
+    assert!(!client.state.interrupted().unwrap().by_person, "nobody wanted it so");
+    check_at_rest(&*rig.log, &id("s")).await;
+
+    match client.try_command(send("too late")).await {
+        Err(CommandError::Store(why)) => assert!(why.contains("shutting down"), "{why}"),
+        other => panic!("{other:?}"),
+    }
+    // The next server finds nothing to repair, and what was queued is still there.
+    let next = successor(&rig);
+    let again = next.client("s").await;
+    assert_eq!(again.entries, client.entries);
+    assert_eq!(again.state.queue().len(), 1);
+}
+
+#[tokio::test]
+async fn an_open_request_stays_open() {
+    let file = "counted.txt";
+    let rig = Rig::new(|setup| setup.model(acting(vec![("apply_patch", adding(file, "ran"))])));
+    rig.countable(file);
+    let mut client = rig.client("s").await;
+    client.send("go").await.unwrap();
+    client.until("the request", |c| c.wait().is_some()).await.unwrap();
+    let wait = client.wait();
+    close(&rig).await;
+    assert_eq!(client.until_end().await, Ending::Closed);
+    assert_eq!(client.wait(), wait);
+
+    let next = successor(&rig);
+    let mut again = next.client("s").await;
+    assert_eq!(again.wait(), wait, "with the same id");
+    assert_eq!(again.entries, client.entries);
+    again.settle(WaitReply::Approve).await.unwrap();
+    again.until_idle().await.unwrap();
+    assert_eq!(rig.count(file, "ran"), 1);
+}
+
+/// A program whose `main` may become the helper, which this one's may not: the test `tools`, which
+/// is built along with this one and lies beside it, or a program of the workspace.
+fn helper() -> Helper {
+    let this = std::env::current_exe().unwrap();
+    let beside = this.parent().unwrap();
+    let is_tools = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with("tools-") && path.extension().is_none()
+    };
+    let tools = std::fs::read_dir(beside).unwrap().map(|file| file.unwrap().path());
+    let program = beside.with_file_name("polyloop-sandbox-run");
+    let found = tools.filter(is_tools).chain(program.exists().then_some(program));
+    let newest = found.max_by_key(|path| path.metadata().unwrap().modified().unwrap());
+    Helper::at(newest.expect("build the test `tools` too: cargo test -p polyloop-agent --no-run"))
+}
+
+fn is_running(process: &str) -> bool {
+    Path::new("/proc").join(process).exists()
+}
+
+#[tokio::test]
+async fn a_command_is_ended_with_all_that_it_started() {
+    let rig = Rig::new(|setup| Setup { mode: Mode::Bypass, helper: helper(), ..setup });
+    let mut client = rig.client("s").await;
+    client.send("run: echo $$; sleep 300 & echo $!; wait").await.unwrap();
+    let output = |c: &Client| -> Vec<String> {
+        let output = c.shown.iter().filter(|((_, stream), _)| *stream == Stream::Output);
+        output.flat_map(|(_, text)| text.lines().map(str::to_owned)).collect()
+    };
+    let two = |c: &Client| c.shown.values().any(|text| text.matches('\n').count() == 2);
+    client.until("the ids of both processes", two).await.unwrap();
+    let processes = output(&client);
+    assert!(processes.iter().all(|process| is_running(process)), "{processes:?}");
+
+    close(&rig).await;
+    assert!(!processes.iter().any(|process| is_running(process)), "{processes:?} run on");
+    assert_eq!(client.until_end().await, Ending::Closed);
+    let shown = format!("{}\n{}\n", processes[0], processes[1]);
+    assert_eq!(endings(&client), [(End::Interrupted, shown.as_str())]);
+    assert!(matches!(outcome(&client), Outcome::Interrupted { .. }));
+    check_at_rest(&*rig.log, &id("s")).await;
+}
+
+/// All of them end side by side, and none is forgotten.
+#[tokio::test]
+async fn many_sessions_end_at_once() {
+    let rig = Rig::offline();
+    let mut clients = Vec::new();
+    for n in 0..50 {
+        let mut client = rig.client(&format!("s{n}")).await;
+        client.send("say: at work\nfail: hang").await.unwrap();
+        client.until("the words", |c| c.was_shown("at work")).await.unwrap();
+        clients.push(client);
+    }
+    close(&rig).await;
+    for (n, mut client) in clients.into_iter().enumerate() {
+        assert_eq!(client.until_end().await, Ending::Closed);
+        assert!(matches!(outcome(&client), Outcome::Interrupted { .. }), "{n}");
+        check_at_rest(&*rig.log, &id(&format!("s{n}"))).await;
+    }
+}

@@ -1,0 +1,365 @@
+//! A log around another log: it notes what is written, and breaks where a test says so.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use polyloop_agent::log::{Flush, LinePlace, Log, LogError, OpenMode, Opened, Summary, Writer};
+use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, Timestamp};
+use tokio::sync::{Semaphore, watch};
+
+use super::rig::in_time;
+
+pub struct Faulty {
+    inner: Arc<dyn Log>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    fault: Mutex<Option<Fault>>,
+    open_fault: Mutex<Option<How>>,
+    writes: AtomicUsize,
+    opens: AtomicUsize,
+    /// Opens and archivings that are under way: now, and at most.
+    busy: Mutex<(usize, usize)>,
+    gate: Mutex<Option<Arc<Semaphore>>>,
+    dead: AtomicBool,
+    /// Writers that were used again although they had failed.
+    misused: AtomicUsize,
+    writers: watch::Sender<usize>,
+    kept: Mutex<HashMap<SessionId, Kept>>,
+}
+
+/// What the log holds of one session, as far as its writer has said so.
+#[derive(Clone, Default)]
+pub struct Kept {
+    pub last: Seq,
+    pub live: Live,
+}
+
+type Fault = Box<dyn FnMut(&Write<'_>) -> Option<Break> + Send>;
+
+/// A use of a writer that changes something.
+pub struct Write<'a> {
+    /// Counted from 0, over all sessions.
+    pub number: usize,
+    pub op: Op<'a>,
+}
+
+pub enum Op<'a> {
+    Append { entries: &'a [Arc<LogEntry>], flush: Flush },
+    Grow,
+    Forget,
+    Audit,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Break {
+    pub moment: Moment,
+    pub how: How,
+}
+
+/// Whether the inner log is still asked to do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    Before,
+    After,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    Error,
+    /// No session can be opened any more either: as far as the store can tell, the server is dead.
+    Death,
+    Panic,
+}
+
+pub const BROKEN: &str = "the disk is on fire";
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl How {
+    fn happen(self) -> LogError {
+        match self {
+            How::Error | How::Death => LogError::store("session", BROKEN),
+            How::Panic => panic!("{BROKEN}"),
+        }
+    }
+}
+
+impl Faulty {
+    pub fn new(inner: Arc<dyn Log>) -> Arc<Faulty> {
+        let shared = Shared {
+            fault: Mutex::default(),
+            open_fault: Mutex::default(),
+            writes: AtomicUsize::new(0),
+            opens: AtomicUsize::new(0),
+            busy: Mutex::default(),
+            gate: Mutex::default(),
+            dead: AtomicBool::new(false),
+            misused: AtomicUsize::new(0),
+            writers: watch::Sender::new(0),
+            kept: Mutex::default(),
+        };
+        Arc::new(Faulty { inner, shared: Arc::new(shared) })
+    }
+
+    /// Asked before every write until it says where to break; that breaks one writer for good.
+    pub fn break_when(&self, fault: impl FnMut(&Write<'_>) -> Option<Break> + Send + 'static) {
+        *lock(&self.shared.fault) = Some(Box::new(fault));
+    }
+
+    /// Breaks the write with that number.
+    pub fn break_at(&self, number: usize, broken: Break) {
+        self.break_when(move |write| (write.number == number).then_some(broken));
+    }
+
+    /// Breaks the next `open`.
+    pub fn break_open(&self, how: How) {
+        *lock(&self.shared.open_fault) = Some(how);
+    }
+
+    /// From now on every `open` and `archive` needs a permit. It goes on when nobody waits for it
+    /// any more, as work on another thread does.
+    pub fn hold(&self) -> Arc<Semaphore> {
+        let gate = Arc::new(Semaphore::new(0));
+        *lock(&self.shared.gate) = Some(gate.clone());
+        gate
+    }
+
+    /// How much is under way now that needs a permit.
+    pub fn busy(&self) -> usize {
+        lock(&self.shared.busy).0
+    }
+
+    pub fn busy_max(&self) -> usize {
+        lock(&self.shared.busy).1
+    }
+
+    /// Whether a break that was asked for is still to come.
+    pub fn is_armed(&self) -> bool {
+        lock(&self.shared.fault).is_some()
+    }
+
+    pub fn opens(&self) -> usize {
+        self.shared.opens.load(Ordering::SeqCst)
+    }
+
+    pub fn misused(&self) -> usize {
+        self.shared.misused.load(Ordering::SeqCst)
+    }
+
+    pub fn kept(&self, id: &SessionId) -> Kept {
+        lock(&self.shared.kept).get(id).cloned().unwrap_or_default()
+    }
+
+    /// Sessions that are open for writing.
+    pub fn writers(&self) -> usize {
+        *self.shared.writers.borrow()
+    }
+
+    pub async fn until_writers(&self, count: usize) {
+        let mut writers = self.shared.writers.subscribe();
+        let what = format!("{count} open sessions");
+        in_time(&what, writers.wait_for(|open| *open == count)).await.unwrap();
+    }
+}
+
+impl Faulty {
+    async fn behind_gate<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        let gate = lock(&self.shared.gate).clone();
+        let Some(gate) = gate else { return work.await };
+        let shared = self.shared.clone();
+        let working = tokio::spawn(async move {
+            {
+                let mut busy = lock(&shared.busy);
+                *busy = (busy.0 + 1, busy.1.max(busy.0 + 1));
+            }
+            gate.acquire().await.unwrap().forget();
+            let done = work.await;
+            lock(&shared.busy).0 -= 1;
+            done
+        });
+        working.await.unwrap()
+    }
+}
+
+impl Shared {
+    fn fault(&self, op: Op<'_>) -> Option<Break> {
+        let write = Write { number: self.writes.fetch_add(1, Ordering::SeqCst), op };
+        let mut fault = lock(&self.fault);
+        let broken = fault.as_mut()?(&write)?;
+        *fault = None;
+        self.dead.store(broken.how == How::Death, Ordering::SeqCst);
+        Some(broken)
+    }
+}
+
+impl Log for Faulty {
+    fn open<'a>(
+        &'a self,
+        id: &'a SessionId,
+        mode: OpenMode,
+    ) -> BoxFuture<'a, Result<Option<Opened>, LogError>> {
+        async move {
+            self.shared.opens.fetch_add(1, Ordering::SeqCst);
+            let broken = lock(&self.shared.open_fault).take();
+            if let Some(how) = broken {
+                return Err(how.happen());
+            }
+            if self.shared.dead.load(Ordering::SeqCst) {
+                return Err(How::Death.happen());
+            }
+            let (inner, own) = (self.inner.clone(), id.clone());
+            let opened = self.behind_gate(async move { inner.open(&own, mode).await }).await?;
+            let Some(opened) = opened else { return Ok(None) };
+            let Opened { writer, folded, live } = opened;
+            let kept = Kept { last: folded.state.last_seq(), live: live.clone() };
+            lock(&self.shared.kept).insert(id.clone(), kept);
+            self.shared.writers.send_modify(|open| *open += 1);
+            let (id, shared) = (id.clone(), self.shared.clone());
+            let writer = Box::new(FaultyWriter { inner: Some(writer), id, shared, dead: false });
+            Ok(Some(Opened { writer, folded, live }))
+        }
+        .boxed()
+    }
+
+    fn read<'a>(
+        &'a self,
+        id: &'a SessionId,
+        after: Seq,
+        upto: Seq,
+    ) -> BoxFuture<'a, Result<Vec<Arc<LogEntry>>, LogError>> {
+        self.inner.read(id, after, upto)
+    }
+
+    fn lines<'a>(
+        &'a self,
+        id: &'a SessionId,
+        from: LinePlace,
+    ) -> BoxFuture<'a, Result<(Vec<String>, LinePlace), LogError>> {
+        self.inner.lines(id, from)
+    }
+
+    fn summary<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<Summary>, LogError>> {
+        self.inner.summary(id)
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Summary>, LogError>> {
+        self.inner.list()
+    }
+
+    fn archive<'a>(
+        &'a self,
+        id: &'a SessionId,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, LogError>> {
+        let (inner, own) = (self.inner.clone(), id.clone());
+        self.behind_gate(async move { inner.archive(&own, at).await }).boxed()
+    }
+}
+
+struct FaultyWriter {
+    inner: Option<Box<dyn Writer>>,
+    id: SessionId,
+    shared: Arc<Shared>,
+    dead: bool,
+}
+
+impl FaultyWriter {
+    fn before(&mut self, op: Op<'_>) -> Result<Option<Break>, LogError> {
+        if self.dead {
+            self.shared.misused.fetch_add(1, Ordering::SeqCst);
+            return Err(LogError::store("session", "used after it had failed"));
+        }
+        match self.shared.fault(op) {
+            Some(Break { moment: Moment::Before, how }) => {
+                self.dead = true;
+                Err(how.happen())
+            }
+            other => Ok(other),
+        }
+    }
+
+    fn after(&mut self, broken: Option<Break>) -> Result<(), LogError> {
+        match broken {
+            Some(broken) => {
+                self.dead = true;
+                Err(broken.how.happen())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn inner(&mut self) -> &mut dyn Writer {
+        &mut **self.inner.as_mut().unwrap()
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Kept)) {
+        note(lock(&self.shared.kept).entry(self.id.clone()).or_default());
+    }
+}
+
+impl Writer for FaultyWriter {
+    fn append<'a>(
+        &'a mut self,
+        expected_last: Seq,
+        entries: &'a [Arc<LogEntry>],
+        flush: Flush,
+    ) -> BoxFuture<'a, Result<(), LogError>> {
+        async move {
+            let broken = self.before(Op::Append { entries, flush })?;
+            self.inner().append(expected_last, entries, flush).await?;
+            self.note(|kept| kept.last = entries.last().map_or(kept.last, |entry| entry.seq));
+            self.after(broken)
+        }
+        .boxed()
+    }
+
+    fn grow<'a>(&'a mut self, growths: &'a [Growth]) -> BoxFuture<'a, Result<(), LogError>> {
+        async move {
+            let broken = self.before(Op::Grow)?;
+            self.inner().grow(growths).await?;
+            self.note(|kept| growths.iter().for_each(|growth| kept.live.grow(growth)));
+            self.after(broken)
+        }
+        .boxed()
+    }
+
+    fn forget_growth(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
+        async move {
+            let broken = self.before(Op::Forget)?;
+            self.inner().forget_growth().await?;
+            self.note(|kept| kept.live = Live::default());
+            self.after(broken)
+        }
+        .boxed()
+    }
+
+    fn audit<'a>(&'a mut self, line: &'a str) -> BoxFuture<'a, Result<(), LogError>> {
+        async move {
+            let broken = self.before(Op::Audit)?;
+            self.inner().audit(line).await?;
+            self.after(broken)
+        }
+        .boxed()
+    }
+}
+
+impl Drop for FaultyWriter {
+    fn drop(&mut self) {
+        // Its files are let go of before anyone is told.
+        self.inner = None;
+        self.shared.writers.send_modify(|open| *open -= 1);
+    }
+}

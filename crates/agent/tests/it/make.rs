@@ -1,0 +1,61 @@
+//! Values that tests are made of.
+
+use polyloop_session::command::{Send, WaitReply};
+use polyloop_session::event::Origin;
+use polyloop_session::item::Part;
+use polyloop_session::wait::{Then, Who};
+use polyloop_session::{
+    Command, Delivery, Event, LogEntry, Seq, SessionId, State, Timestamp, WaitRef,
+};
+
+pub fn who() -> Who {
+    Who::via("test")
+}
+
+pub fn id(text: &str) -> SessionId {
+    SessionId::parse(text).unwrap()
+}
+
+pub fn origin() -> Origin {
+    Origin { who: who(), can_approve: true }
+}
+
+pub fn parts(text: &str) -> Vec<Part> {
+    vec![Part::Text { text: text.into() }]
+}
+
+pub fn send(text: &str) -> Command {
+    Command::Send(Box::new(Send {
+        content: parts(text),
+        origin: origin(),
+        client_ref: None,
+        delivery: Delivery::Queue,
+        tokens: (text.len() / 4) as u64,
+    }))
+}
+
+pub fn queued(text: &str) -> Event {
+    Event::MessageQueued { content: parts(text), origin: origin(), client_ref: None, tokens: 1 }
+}
+
+pub fn entry(seq: u64, event: Event) -> LogEntry {
+    LogEntry { seq: Seq(seq), at: Timestamp(1_000 + seq as i64), event }
+}
+
+pub fn interrupt() -> Command {
+    Command::Interrupt { reason: "enough".into(), by: who() }
+}
+
+pub fn settle(wait: WaitRef, reply: WaitReply) -> Command {
+    Command::Settle { wait, reply, by: who() }
+}
+
+pub fn deny(then: Then) -> WaitReply {
+    WaitReply::Deny { message: None, then }
+}
+
+pub fn fold<'a>(entries: impl IntoIterator<Item = &'a LogEntry>) -> State {
+    let mut state = State::default();
+    entries.into_iter().for_each(|entry| state.apply(entry));
+    state
+}

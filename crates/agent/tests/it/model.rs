@@ -1,0 +1,127 @@
+//! Models that a test holds the strings of.
+
+use std::sync::{Arc, Mutex};
+
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use polyloop_agent::model::{Chunk, Model, Request};
+use polyloop_session::history::Message;
+use polyloop_session::item::ItemKind;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+/// Answers as a function says.
+pub struct Puppet<F>(pub F);
+
+impl<F> Model for Puppet<F>
+where
+    F: Fn(Request) -> BoxStream<'static, Chunk> + Send + Sync + 'static,
+{
+    fn name(&self) -> &str {
+        "puppet"
+    }
+
+    fn tokens_max(&self) -> u64 {
+        100_000
+    }
+
+    fn ask(&self, request: Request) -> BoxStream<'static, Chunk> {
+        (self.0)(request)
+    }
+}
+
+/// The other end of a model that says what a test hands it, chunk by chunk. Each call takes the
+/// next `Hand` that was made for it.
+pub struct Strings {
+    waiting: Arc<Mutex<Vec<mpsc::UnboundedReceiver<Chunk>>>>,
+}
+
+/// What one call says; dropping it cuts the call's stream.
+pub struct Hand(mpsc::UnboundedSender<Chunk>);
+
+impl Strings {
+    /// Calls for which no hand was made say nothing at all until they are stopped.
+    pub fn new() -> (Arc<dyn Model>, Strings) {
+        let waiting: Arc<Mutex<Vec<mpsc::UnboundedReceiver<Chunk>>>> = Arc::default();
+        let hands = waiting.clone();
+        let model = Puppet(move |_| {
+            let mut hands = hands.lock().unwrap();
+            if hands.is_empty() {
+                return stream::pending().boxed();
+            }
+            let chunks = hands.remove(0);
+            stream::unfold(chunks, |mut chunks| async move { Some((chunks.recv().await?, chunks)) })
+                .boxed()
+        });
+        (Arc::new(model), Strings { waiting })
+    }
+
+    pub fn hand(&self) -> Hand {
+        let (sender, chunks) = mpsc::unbounded_channel();
+        self.waiting.lock().unwrap().push(chunks);
+        Hand(sender)
+    }
+}
+
+impl Hand {
+    pub fn give(&self, chunk: Chunk) {
+        self.0.send(chunk).expect("the call is over");
+    }
+
+    pub fn begin(&self) {
+        self.give(Chunk::Started { block: 0, kind: ItemKind::Text });
+    }
+
+    pub fn say(&self, text: &str) {
+        self.give(Chunk::Text { block: 0, text: text.into() });
+    }
+
+    pub fn finish(&self) {
+        self.give(Chunk::Ended { block: 0, opaque: None });
+        self.give(Chunk::Done);
+    }
+}
+
+/// The chunks of a whole answer in one text.
+pub fn said(text: &str) -> Vec<Chunk> {
+    vec![
+        Chunk::Started { block: 0, kind: ItemKind::Text },
+        Chunk::Text { block: 0, text: text.into() },
+        Chunk::Ended { block: 0, opaque: None },
+        Chunk::Done,
+    ]
+}
+
+/// The chunks of an answer that calls tools, one block each.
+pub fn called(calls: &[(&str, String)]) -> Vec<Chunk> {
+    let mut chunks = Vec::new();
+    for (block, (name, args)) in (0..).zip(calls) {
+        let call_ref = format!("call_{block}").into();
+        let kind = ItemKind::ToolCall { name: (*name).into(), call_ref };
+        chunks.push(Chunk::Started { block, kind });
+        chunks.push(Chunk::Args { block, text: args.as_str().into() });
+        chunks.push(Chunk::Ended { block, opaque: None });
+    }
+    chunks.push(Chunk::Done);
+    chunks
+}
+
+pub fn in_turn(chunks: Vec<Chunk>) -> BoxStream<'static, Chunk> {
+    stream::iter(chunks).boxed()
+}
+
+/// Proposes these calls for a message, and says "done" to their results.
+pub fn acting(calls: Vec<(&'static str, String)>) -> Arc<dyn Model> {
+    Arc::new(Puppet(move |request: Request| match request.prompt.messages.last() {
+        Some(Message::ToolResult { .. }) => in_turn(said("done")),
+        _ => in_turn(called(&calls)),
+    }))
+}
+
+/// The arguments of an `apply_patch` that adds a line to a file that begins with `start`: how
+/// often it ran can be counted.
+pub fn adding(file: &str, line: &str) -> String {
+    let patch =
+        format!("*** Begin Patch\n*** Update File: {file}\n@@\n start\n+{line}\n*** End Patch\n");
+    json!({ "patch": patch }).to_string()
+}

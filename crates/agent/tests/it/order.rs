@@ -1,0 +1,132 @@
+//! Nothing is sent before it is kept. A view is asked for its frames right before they are sent, so
+//! it looks at the log in that very moment.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use polyloop_agent::log::{Flush, Log, OpenMode};
+use polyloop_session::{Event, Growth, Update};
+
+use super::client::Client;
+use super::faults::{Kept, Op};
+use super::make::{id, who};
+use super::rig::{Rig, Setup, files, read_all, stop, temp_dir};
+use super::story::{self, COUNTED};
+use super::view::Kind;
+
+fn holds(kept: &Kept, update: &Update) -> bool {
+    match update {
+        Update::Logged(entry) => kept.last >= entry.seq,
+        Update::Grew(Growth { item, stream, offset, text }) => {
+            let live = kept.live.text(*item, *stream);
+            live.get(*offset as usize..).is_some_and(|live| live.starts_with(&**text))
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_sent_was_written_before() {
+    let rig = Rig::offline();
+    rig.countable(COUNTED);
+    let early: Arc<Mutex<Vec<Update>>> = Arc::default();
+    let (log, found) = (rig.log.clone(), early.clone());
+    rig.kind.on_see(move |update| {
+        if !holds(&log.kept(&id("s")), update) {
+            found.lock().unwrap().push(update.clone());
+        }
+    });
+    let mut client = rig.client("s").await;
+    story::tell(&mut client).await.unwrap();
+    assert!(client.entries.len() > 50 && client.shown.len() > 5);
+    assert_eq!(rig.kind.seen(), client.entries.len() - 1 + client.growths);
+    let early = early.lock().unwrap();
+    assert!(early.is_empty(), "sent before it was kept: {early:?}");
+}
+
+/// A session's files, as they are when an update is sent.
+struct Moment {
+    update: Update,
+    entries: Vec<u8>,
+    journal: Option<Vec<u8>>,
+}
+
+#[tokio::test]
+async fn files_that_are_copied_when_something_is_sent_hold_it() {
+    let (work, store) = (temp_dir(), temp_dir());
+    std::fs::write(work.path().join(COUNTED), "start\n").unwrap();
+    let moments: Arc<Mutex<Vec<Moment>>> = Arc::default();
+    let kind = Kind::new();
+    let (dir, found) = (store.path().to_path_buf(), moments.clone());
+    kind.on_see(move |update| {
+        let entries = std::fs::read(dir.join("s.jsonl")).unwrap();
+        let journal = std::fs::read(dir.join("s.live")).ok();
+        found.lock().unwrap().push(Moment { update: update.clone(), entries, journal });
+    });
+    let log = files(store.path());
+    let sessions = Setup::new(log.clone()).start(work.path());
+    let mut client = Client::attach(sessions.handle(id("s"), who()), kind).await.unwrap();
+    story::tell(&mut client).await.unwrap();
+    drop(client);
+    stop(sessions, log).await;
+
+    let moments = std::mem::take(&mut *moments.lock().unwrap());
+    let growths = moments.iter().filter(|moment| matches!(moment.update, Update::Grew(_))).count();
+    assert!(growths > 10, "{growths}");
+    for moment in moments {
+        let copy = temp_dir();
+        std::fs::write(copy.path().join("s.jsonl"), &moment.entries).unwrap();
+        if let Some(journal) = &moment.journal {
+            std::fs::write(copy.path().join("s.live"), journal).unwrap();
+        }
+        check_copy(copy.path(), &moment.update).await;
+    }
+}
+
+async fn check_copy(dir: &Path, update: &Update) {
+    let log = files(dir);
+    let opened = log.open(&id("s"), OpenMode::Existing).await.unwrap().unwrap();
+    assert!(opened.folded.damage.is_empty(), "{:?}", opened.folded.damage);
+    match update {
+        Update::Logged(entry) => {
+            let all = read_all(&*log, &id("s")).await;
+            assert_eq!(all.get(entry.seq.0 as usize - 1), Some(entry));
+        }
+        Update::Grew(_) => {
+            let kept = Kept { last: opened.folded.state.last_seq(), live: opened.live };
+            assert!(holds(&kept, update), "{update:?}");
+        }
+    }
+}
+
+/// What people said, decided and were given is on the disk before anyone sees it; what a model can
+/// say again need not be.
+#[tokio::test]
+async fn words_decisions_results_and_ends_reach_the_disk() {
+    let rig = Rig::offline();
+    rig.countable(COUNTED);
+    let batches: Arc<Mutex<Vec<(Flush, Vec<Event>)>>> = Arc::default();
+    let found = batches.clone();
+    rig.log.break_when(move |write| {
+        if let Op::Append { entries, flush } = write.op {
+            let events = entries.iter().map(|entry| entry.event.clone()).collect();
+            found.lock().unwrap().push((flush, events));
+        }
+        None
+    });
+    story::tell(&mut rig.client("s").await).await.unwrap();
+    let batches = batches.lock().unwrap();
+    let mut flushed = 0;
+    for (flush, events) in &*batches {
+        let must = events.iter().any(|event| match event {
+            Event::SessionCreated { .. }
+            | Event::MessageQueued { .. }
+            | Event::WaitSettled { .. }
+            | Event::TurnEnded { .. } => true,
+            Event::ItemCompleted { result, .. } => result.is_some(),
+            _ => false,
+        });
+        assert_eq!(*flush == Flush::Disk, must, "{events:?}");
+        flushed += usize::from(must);
+    }
+    assert!(flushed > 10 && flushed < batches.len() / 2, "{flushed} of {}", batches.len());
+}

@@ -1,0 +1,35 @@
+//! One binary for all tests that use the crate from outside.
+//!
+//! `POLYLOOP_CASES` sets how many random cases each property tries, `POLYLOOP_SEED` from which
+//! seed; without them a run is short and always the same.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod it {
+    /// Fails the check with what is wrong, so that the case can be shrunk without a panic.
+    macro_rules! ensure {
+        ($holds:expr, $($told:tt)*) => {
+            if !$holds {
+                return Err(format!($($told)*));
+            }
+        };
+    }
+
+    mod action;
+    mod asked;
+    mod catch_up;
+    mod compare;
+    mod decode;
+    mod events;
+    mod file;
+    mod fixture;
+    mod foreign;
+    mod golden;
+    mod hostile;
+    mod make;
+    mod play;
+    mod runner;
+    mod seeds;
+    mod texts;
+    mod world;
+}

@@ -1,0 +1,162 @@
+//! What may happen to a random session, as plain data that a failing case can be shrunk to.
+//!
+//! A pick chooses among what is there when the action is played, so every list can be played.
+
+use polyloop_session::event::Adopted;
+use polyloop_session::item::End;
+use polyloop_session::policy::{Effect, Mode};
+use proptest::collection::vec;
+use proptest::option::weighted;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::make::parts;
+
+pub type Pick = u8;
+
+#[derive(Clone, Debug)]
+pub struct Start {
+    pub adopted: Vec<Option<Adopted>>,
+    pub mode: Mode,
+}
+
+#[derive(Clone, Debug)]
+pub enum Action {
+    Send(String),
+    Begin {
+        call: Pick,
+        kind: Kind,
+    },
+    Grow {
+        item: Pick,
+        text: String,
+    },
+    EndBlock(Pick),
+    Answer {
+        call: Pick,
+        judged: Vec<Effect>,
+    },
+    /// A whole reply: each block begins and grows, then the call ends.
+    Say {
+        call: Pick,
+        blocks: Vec<(Kind, String)>,
+        judged: Vec<Effect>,
+    },
+    Fail(Pick),
+    Stopped(Pick),
+    EndTool {
+        item: Pick,
+        end: End,
+        seen: bool,
+    },
+    Settle(Reply),
+    Interrupt,
+    Resume,
+    Compact,
+    Notice(String),
+    Crash,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Text,
+    Reasoning,
+    Tool,
+}
+
+#[derive(Clone, Debug)]
+pub enum Reply {
+    Approve,
+    Always,
+    Instead(String),
+    Deny { message: Option<String>, ends: bool },
+    Explain,
+}
+
+const ACTIONS_MAX: usize = 40;
+
+pub fn sessions() -> impl Strategy<Value = (Start, Vec<Action>)> {
+    (start(), vec(action(), 1..ACTIONS_MAX))
+}
+
+fn start() -> impl Strategy<Value = Start> {
+    let adopted = prop_oneof![3 => Just(Vec::new()), 1 => vec(adopted(), 1..5)];
+    let mode = prop_oneof![
+        6 => Just(Mode::Suggest),
+        1 => Just(Mode::AutoEdit),
+        1 => Just(Mode::Plan),
+        1 => Just(Mode::Bypass),
+    ];
+    (adopted, mode).prop_map(|(adopted, mode)| Start { adopted, mode })
+}
+
+fn adopted() -> impl Strategy<Value = Option<Adopted>> {
+    let call = |call_ref: &'static str| Adopted::ToolCall {
+        call_ref: call_ref.into(),
+        name: "shell".into(),
+        args: "{}".into(),
+    };
+    let result = |call_ref: &'static str| Adopted::ToolResult {
+        call_ref: call_ref.into(),
+        output: "done".into(),
+    };
+    prop_oneof![
+        1 => Just(None),
+        1 => said().prop_map(|text| Some(Adopted::User { content: parts(&text) })),
+        2 => "[a-zé]{1,5}".prop_map(|text| Some(Adopted::Agent { text: text.into() })),
+        1 => select(vec!["a1", "a2"]).prop_map(move |call_ref| Some(call(call_ref))),
+        1 => select(vec!["a1", "a2"]).prop_map(move |call_ref| Some(result(call_ref))),
+    ]
+}
+
+/// Weighed so that turns get somewhere.
+fn action() -> impl Strategy<Value = Action> {
+    let (pick, judged) = (any::<Pick>, || vec(effect(), 0..4));
+    prop_oneof![
+        5 => said().prop_map(Action::Send),
+        4 => (pick(), kind()).prop_map(|(call, kind)| Action::Begin { call, kind }),
+        9 => (pick(), said()).prop_map(|(item, text)| Action::Grow { item, text }),
+        2 => pick().prop_map(Action::EndBlock),
+        2 => (pick(), judged()).prop_map(|(call, judged)| Action::Answer { call, judged }),
+        9 => (pick(), vec((kind(), said()), 1..4), judged())
+            .prop_map(|(call, blocks, judged)| Action::Say { call, blocks, judged }),
+        1 => pick().prop_map(Action::Fail),
+        2 => pick().prop_map(Action::Stopped),
+        5 => (pick(), end(), any::<bool>())
+            .prop_map(|(item, end, seen)| Action::EndTool { item, end, seen }),
+        8 => reply().prop_map(Action::Settle),
+        1 => Just(Action::Interrupt),
+        1 => Just(Action::Resume),
+        3 => Just(Action::Compact),
+        2 => said().prop_map(Action::Notice),
+        1 => Just(Action::Crash),
+    ]
+}
+
+fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![4 => Just(Kind::Text), 1 => Just(Kind::Reasoning), 3 => Just(Kind::Tool)]
+}
+
+fn effect() -> impl Strategy<Value = Effect> {
+    prop_oneof![1 => Just(Effect::Read), 1 => Just(Effect::Edit), 3 => Just(Effect::Execute)]
+}
+
+fn end() -> impl Strategy<Value = End> {
+    select(vec![End::Whole, End::Whole, End::Failed, End::Interrupted])
+}
+
+fn reply() -> impl Strategy<Value = Reply> {
+    let denied = (weighted(0.5, said()), any::<bool>());
+    prop_oneof![
+        4 => Just(Reply::Approve),
+        1 => Just(Reply::Always),
+        1 => said().prop_map(Reply::Instead),
+        2 => denied.prop_map(|(message, ends)| Reply::Deny { message, ends }),
+        4 => Just(Reply::Explain),
+    ]
+}
+
+/// Short, and often not ASCII, so that cursors point everywhere.
+fn said() -> impl Strategy<Value = String> {
+    prop_oneof![4 => "[a-cé🦀\n\"]{1,8}", 1 => Just(String::new()), 1 => ".{1,12}"]
+}

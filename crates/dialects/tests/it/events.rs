@@ -1,0 +1,278 @@
+//! Any event at all, made of a few texts that recur in it.
+
+use polyloop_session::context::Strategy as Context;
+use polyloop_session::event::{
+    Adopted, CallOutcome, Level, Origin, Outcome, Purpose, Settings, Stop, Window, Work,
+};
+use polyloop_session::item::{
+    End, Fault, FileChange, ItemKind, Opaque, Operation, Part, ToolResult, Usage,
+};
+use polyloop_session::policy::{Effect, Judgement, Key, Mode, Risk};
+use polyloop_session::wait::{Answer, Ask, Instead, Then, Who};
+use polyloop_session::{
+    CallId, Event, ItemId, LogEntry, MessageId, Seq, Text, Timestamp, TurnId, WaitId,
+};
+
+/// A source of choices: texts from a pool, numbers from a list, both over and over.
+pub struct Choices<'a> {
+    texts: &'a [String],
+    numbers: &'a [u64],
+    at: usize,
+}
+
+pub const KINDS: u64 = 24;
+
+impl<'a> Choices<'a> {
+    pub fn new(texts: &'a [String], numbers: &'a [u64]) -> Choices<'a> {
+        Choices { texts, numbers, at: 0 }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.at += 1;
+        self.numbers[self.at % self.numbers.len()].wrapping_add(self.at as u64 / 7)
+    }
+
+    fn one<T: Clone>(&mut self, among: &[T]) -> T {
+        among[(self.number() % among.len() as u64) as usize].clone()
+    }
+
+    fn maybe(&mut self) -> bool {
+        self.number().is_multiple_of(2)
+    }
+
+    fn text(&mut self) -> Text {
+        self.one(self.texts).into()
+    }
+
+    fn maybe_text(&mut self) -> Option<Text> {
+        self.maybe().then(|| self.text())
+    }
+
+    /// A place that is often one of the few entries before.
+    fn seq(&mut self) -> Seq {
+        let near = 1 + self.number() % 8;
+        self.one(&[Seq(near), Seq(near), Seq(near), Seq(u64::MAX)])
+    }
+
+    fn who(&mut self) -> Who {
+        Who { via: "agentloop".into(), name: self.maybe_text() }
+    }
+
+    fn texts(&mut self) -> Vec<Text> {
+        (0..self.number() % 4).map(|_| self.text()).collect()
+    }
+
+    fn content(&mut self) -> Vec<Part> {
+        self.texts().into_iter().map(|text| Part::Text { text }).collect()
+    }
+
+    fn keys(&mut self) -> Vec<Key> {
+        let risk = self.one(&[Risk::Low, Risk::Medium, Risk::High]);
+        self.texts().into_iter().map(|what| Key { what, risk }).collect()
+    }
+
+    fn mode(&mut self) -> Mode {
+        use Mode::{AutoEdit, Bypass, DontAsk, FullAuto, Plan, Suggest};
+        self.one(&[Suggest, AutoEdit, FullAuto, Bypass, Plan, DontAsk])
+    }
+
+    fn fault(&mut self) -> Fault {
+        let code = self.one(&["429", "disconnected", ""]);
+        Fault { message: self.text(), code: code.into() }
+    }
+
+    fn usage(&mut self) -> Usage {
+        let (input_tokens, output_tokens) = (self.number(), self.number());
+        Usage { input_tokens, output_tokens, cached_tokens: self.number() }
+    }
+
+    fn judgement(&mut self) -> Judgement {
+        Judgement {
+            effect: self.one(&[Effect::Read, Effect::Edit, Effect::Execute]),
+            safe: self.maybe(),
+            confined: self.maybe(),
+            sandbox: self.maybe(),
+            refusal: self.maybe_text(),
+            risk: self.one(&[Risk::Low, Risk::Medium, Risk::High]),
+            reason: self.text(),
+            command: self.texts(),
+            patch: self.maybe_text(),
+            covers: self.text(),
+            keys: self.keys(),
+        }
+    }
+
+    fn answer(&mut self) -> Answer {
+        if self.maybe() {
+            let then = self.one(&[Then::Continue, Then::EndTurn]);
+            return Answer::Denied { message: self.text(), then };
+        }
+        let instead = self.maybe().then(|| {
+            let args = self.text();
+            Box::new(Instead { args, judgement: self.judgement() })
+        });
+        Answer::Approved { grants: self.keys(), instead }
+    }
+
+    fn result(&mut self) -> ToolResult {
+        let operation = match self.number() % 4 {
+            0 => Operation::Create,
+            1 => Operation::Update,
+            2 => Operation::Delete,
+            _ => Operation::Move { from: self.text() },
+        };
+        let change = FileChange {
+            path: self.text(),
+            operation,
+            before: self.maybe_text(),
+            after: self.maybe_text(),
+        };
+        ToolResult {
+            seen: self.maybe_text(),
+            exit_code: self.one(&[None, Some(0), Some(-1), Some(i32::MAX)]),
+            duration_ms: self.number(),
+            files: if self.maybe() { vec![change] } else { Vec::new() },
+        }
+    }
+
+    fn adopted(&mut self) -> Option<Adopted> {
+        match self.number() % 5 {
+            0 => None,
+            1 => Some(Adopted::User { content: self.content() }),
+            2 => Some(Adopted::Agent { text: self.text() }),
+            3 => Some(Adopted::ToolCall {
+                call_ref: self.text(),
+                name: self.text(),
+                args: self.text(),
+            }),
+            _ => Some(Adopted::ToolResult { call_ref: self.text(), output: self.text() }),
+        }
+    }
+
+    fn completed(&mut self) -> Event {
+        use End::{Cut, Denied, Discarded, Failed, Interrupted, Whole};
+        let opaque = self.maybe().then(|| Opaque { provider: self.text(), json: self.text() });
+        Event::ItemCompleted {
+            item: ItemId(self.seq()),
+            end: self.one(&[Whole, Cut, Discarded, Denied, Failed, Interrupted]),
+            text: self.text(),
+            opaque,
+            result: self.maybe().then(|| Box::new(self.result())),
+            tokens: self.number(),
+        }
+    }
+
+    fn work(&mut self) -> Work {
+        match self.number() % 3 {
+            0 => Work::Message { message: MessageId(self.seq()) },
+            1 => Work::Resume { turn: TurnId(self.seq()), by: self.who() },
+            _ => Work::Compact { by: self.who() },
+        }
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        match self.number() % 3 {
+            0 => Outcome::Completed,
+            1 => Outcome::Failed { fault: self.fault() },
+            _ => Outcome::Interrupted { reason: self.text() },
+        }
+    }
+
+    fn call_outcome(&mut self) -> CallOutcome {
+        match self.number() % 4 {
+            0 => CallOutcome::Answered,
+            1 => CallOutcome::Failed { fault: self.fault() },
+            2 => CallOutcome::Stopped,
+            _ => CallOutcome::Lost,
+        }
+    }
+
+    fn item(&mut self) -> ItemKind {
+        let name = self.one(&["bash", "apply_patch"]).into();
+        let call = ItemKind::ToolCall { name, call_ref: self.text() };
+        self.one(&[ItemKind::Text, ItemKind::Reasoning, call])
+    }
+
+    /// Items and what follows on them come often, so that some fit each other.
+    pub fn event(&mut self, kind: u64) -> Event {
+        match kind % KINDS {
+            0 => {
+                let (cwd, model, mode) = (self.text(), self.text(), self.mode());
+                let settings = Settings { cwd, model, mode, calls_max: self.number() as u32 };
+                Event::SessionCreated { settings, by: self.who() }
+            }
+            1 => Event::Adopted { piece: self.adopted() },
+            2 => Event::ModeSet { mode: self.mode(), by: self.who() },
+            3 => Event::MessageQueued {
+                content: self.content(),
+                origin: Origin { who: self.who(), can_approve: self.maybe() },
+                client_ref: self.maybe_text(),
+                tokens: self.number(),
+            },
+            4 => Event::MessageDropped { message: MessageId(self.seq()), by: self.who() },
+            5 => Event::TurnStarted { work: self.work() },
+            6 => Event::TurnStopping { reason: Stop::Denied { wait: WaitId(self.seq()) } },
+            7 => {
+                let reason = Stop::Interrupted { by: self.who(), reason: self.text() };
+                Event::TurnStopping { reason }
+            }
+            8 => Event::TurnEnded { outcome: self.outcome(), usage: self.usage() },
+            9 => {
+                let wait = WaitId(self.seq());
+                let purpose =
+                    self.one(&[Purpose::Think, Purpose::Explain { wait }, Purpose::Summarise]);
+                let (model, tokens_max) = (self.text(), self.number());
+                Event::CallStarted { purpose, model, tokens_max }
+            }
+            10 => Event::CallEnded {
+                call: CallId(self.seq()),
+                outcome: self.call_outcome(),
+                usage: self.maybe().then(|| self.usage()),
+            },
+            11 | 12 => {
+                let (call, block) = (CallId(self.seq()), self.number() as u32);
+                Event::ItemStarted { call, block, item: self.item() }
+            }
+            13 | 14 => Event::ToolProposed {
+                item: ItemId(self.seq()),
+                args: self.text(),
+                judgement: Box::new(self.judgement()),
+                answerable: self.maybe(),
+                tokens: self.number(),
+            },
+            15 => Event::ToolStarted { item: ItemId(self.seq()), sandboxed: self.maybe() },
+            16 | 17 => self.completed(),
+            18 => Event::WaitOpened { item: ItemId(self.seq()), ask: Ask::Approval },
+            19 => {
+                let (wait, answer) = (WaitId(self.seq()), self.answer());
+                Event::WaitSettled { wait, answer, by: self.who() }
+            }
+            20 => Event::WaitWithdrawn { wait: WaitId(self.seq()), reason: self.text() },
+            21 => Event::ExplainAsked { wait: WaitId(self.seq()), by: self.who() },
+            22 => self.compacted(),
+            _ => {
+                let level = self.one(&[Level::Info, Level::Warning]);
+                Event::Noticed { level, text: self.text(), code: self.text() }
+            }
+        }
+    }
+
+    fn compacted(&mut self) -> Event {
+        let strategy = self.one(&[Context::Threshold, Context::Dummy]);
+        let window = Window { tokens_max: self.number(), strategy, pieces: self.number() };
+        Event::Compacted {
+            call: CallId(self.seq()),
+            upto: self.seq(),
+            summary: self.text(),
+            summary_tokens: self.number(),
+            tokens_before: self.number(),
+            tokens_after: self.number(),
+            window,
+        }
+    }
+
+    pub fn entry(&mut self, seq: u64, kind: u64) -> LogEntry {
+        let at = Timestamp((self.number() % 4_000_000_000_000) as i64);
+        LogEntry { seq: Seq(seq), at, event: self.event(kind) }
+    }
+}

@@ -1,0 +1,127 @@
+//! Values that tests are made of.
+
+use std::sync::Arc;
+
+use polyloop_dialects::Client;
+use polyloop_session::event::{Origin, Purpose, Settings, Work};
+use polyloop_session::item::{End, ItemKind, Part, ToolResult, Usage};
+use polyloop_session::policy::{Effect, Judgement, Key, Mode, Risk};
+use polyloop_session::wait::{Ask, Who};
+use polyloop_session::{
+    CallId, Event, ItemId, LogEntry, MessageId, Seq, Timestamp, Update, WaitId,
+};
+
+use super::world::session;
+
+pub fn who() -> Who {
+    Who::via("agentloop")
+}
+
+/// A client that is attached and was shown no request.
+pub fn client() -> Client {
+    Client { who: who(), session: Some(session()), shown: None }
+}
+
+pub fn call(seq: u64) -> CallId {
+    CallId(Seq(seq))
+}
+
+pub fn item(seq: u64) -> ItemId {
+    ItemId(Seq(seq))
+}
+
+pub fn wait(seq: u64) -> WaitId {
+    WaitId(Seq(seq))
+}
+
+pub fn settings(mode: Mode) -> Settings {
+    Settings { cwd: "/project".into(), model: "offline".into(), mode, calls_max: 50 }
+}
+
+pub fn parts(text: &str) -> Vec<Part> {
+    vec![Part::Text { text: text.into() }]
+}
+
+pub fn queued(text: &str) -> Event {
+    let origin = Origin { who: who(), can_approve: true };
+    Event::MessageQueued { content: parts(text), origin, client_ref: None, tokens: 1 }
+}
+
+/// A turn whose first call, entry 3, is open.
+pub fn begun() -> Vec<Event> {
+    vec![
+        queued("Hello"),
+        Event::TurnStarted { work: Work::Message { message: MessageId(Seq(1)) } },
+        Event::CallStarted { purpose: Purpose::Think, model: "offline".into(), tokens_max: 1_000 },
+    ]
+}
+
+pub fn started(of: u64, kind: ItemKind) -> Event {
+    Event::ItemStarted { call: call(of), block: 0, item: kind }
+}
+
+pub fn completed(of: u64, text: &str, result: Option<ToolResult>) -> Event {
+    Event::ItemCompleted {
+        item: item(of),
+        end: End::Whole,
+        text: text.into(),
+        opaque: None,
+        result: result.map(Box::new),
+        tokens: 1,
+    }
+}
+
+pub fn tool(name: &str) -> ItemKind {
+    ItemKind::ToolCall { name: name.into(), call_ref: "t1".into() }
+}
+
+pub fn proposed(of: u64, args: &str, judgement: Judgement) -> Event {
+    let judgement = Box::new(judgement);
+    Event::ToolProposed {
+        item: item(of),
+        args: args.into(),
+        judgement,
+        answerable: true,
+        tokens: 1,
+    }
+}
+
+pub fn waits(of: u64) -> Event {
+    Event::WaitOpened { item: item(of), ask: Ask::Approval }
+}
+
+/// A call that every asking mode asks about.
+pub fn judgement(effect: Effect, command: &[&str], patch: Option<&str>) -> Judgement {
+    Judgement {
+        effect,
+        safe: false,
+        confined: false,
+        sandbox: false,
+        refusal: None,
+        risk: Risk::Medium,
+        reason: "It changes files".into(),
+        command: command.iter().map(|word| (*word).into()).collect(),
+        patch: patch.map(Into::into),
+        covers: "touch".into(),
+        keys: vec![Key { what: "touch".into(), risk: Risk::Medium }],
+    }
+}
+
+pub fn usage() -> Usage {
+    Usage { input_tokens: 20, output_tokens: 3, cached_tokens: 10 }
+}
+
+/// Numbers events from 1, as a log does, a second apart.
+pub fn entries(events: impl IntoIterator<Item = Event>) -> Vec<LogEntry> {
+    let numbered = (1..).zip(events);
+    let entry = |(seq, event): (u64, Event)| LogEntry {
+        seq: Seq(seq),
+        at: Timestamp(1_736_426_096_000 + 1_000 * seq as i64),
+        event,
+    };
+    numbered.map(entry).collect()
+}
+
+pub fn updates(events: impl IntoIterator<Item = Event>) -> Vec<Update> {
+    entries(events).into_iter().map(|entry| Update::Logged(Arc::new(entry))).collect()
+}

@@ -1,0 +1,225 @@
+//! Plays actions on a session without I/O, and keeps what its subscribers would be sent.
+
+use std::sync::Arc;
+
+use polyloop_session::command::{Send, WaitReply};
+use polyloop_session::context::Strategy;
+use polyloop_session::event::{Level, Origin};
+use polyloop_session::item::{End, Fault, ItemKind, ToolResult};
+use polyloop_session::policy::Judgement;
+use polyloop_session::state::{Item, ToolPhase};
+use polyloop_session::wait::Then;
+use polyloop_session::{
+    CallId, Command, Delivery, Event, Growth, ItemId, Limits, LogEntry, Next, Proposal, Report,
+    Stream, Timestamp, Update, WaitRef, absorb, decide, next, recover,
+};
+
+use super::action::{Action, Kind, Pick, Reply, Start};
+use super::make::{judgement, parts, settings, tool, usage, who};
+use super::world::Moment;
+
+const LIMITS: Limits = Limits {
+    queued_messages_max: 3,
+    tokens_max: 1_000,
+    strategy: Strategy::Threshold,
+    bypass_allowed: true,
+};
+
+pub struct Play {
+    pub updates: Vec<Update>,
+    now: Moment,
+}
+
+/// All that subscribers are sent while the actions are played.
+pub fn play(start: &Start, actions: &[Action]) -> Vec<Update> {
+    let mut play = Play { updates: Vec::new(), now: Moment::default() };
+    for piece in &start.adopted {
+        play.record(vec![Event::Adopted { piece: piece.clone() }]);
+    }
+    play.record(vec![Event::SessionCreated { settings: settings(start.mode), by: who() }]);
+    for action in actions {
+        play.act(action);
+        play.advance();
+    }
+    play.updates
+}
+
+impl Play {
+    fn send(&mut self, update: Update) {
+        self.now.take(&update);
+        self.updates.push(update);
+    }
+
+    fn record(&mut self, events: Vec<Event>) {
+        for event in events {
+            let seq = self.now.state.last_seq().next();
+            let at = Timestamp(1_736_426_096_000 + 7 * seq.0 as i64);
+            self.send(Update::Logged(Arc::new(LogEntry { seq, at, event })));
+        }
+    }
+
+    fn advance(&mut self) {
+        while let Next::Record(events) = next(&self.now.state, &LIMITS) {
+            self.record(events);
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        let events = decide(&self.now.state, command, &LIMITS).unwrap_or_default();
+        self.record(events);
+    }
+
+    fn report(&mut self, report: Report) {
+        let events = absorb(&self.now.state, &self.now.live, report);
+        self.record(events);
+    }
+
+    fn act(&mut self, action: &Action) {
+        match action {
+            Action::Send(text) => self.say_to(text),
+            Action::Begin { call, kind } => self.begin(*call, *kind),
+            Action::Grow { item, text } => self.grow(choose(&self.growing(), *item), text),
+            Action::EndBlock(pick) => {
+                let open: Vec<(CallId, u32)> = self.items(|_| true, |_, i| (i.call, i.block));
+                if let Some((call, block)) = choose(&open, *pick) {
+                    self.report(Report::BlockEnded { call, block, opaque: None });
+                }
+            }
+            Action::Answer { call, judged } => self.answer(*call, judged),
+            Action::Say { call, blocks, judged } => {
+                for (kind, text) in blocks {
+                    self.begin(*call, *kind);
+                    let last = self.growing().last().copied();
+                    self.grow(last, text);
+                }
+                self.answer(*call, judged);
+            }
+            Action::Fail(call) => {
+                let fault = Fault::new("529", "The provider is overloaded");
+                if let Some(call) = choose(&self.calls(), *call) {
+                    self.report(Report::CallFailed { call, fault });
+                }
+            }
+            Action::Stopped(call) => {
+                if let Some(call) = choose(&self.calls(), *call) {
+                    self.report(Report::CallStopped { call });
+                }
+            }
+            Action::EndTool { item, end, seen } => self.end_tool(*item, *end, *seen),
+            Action::Settle(reply) => {
+                let (wait, reply, by) = (WaitRef::Presented, wait_reply(reply), who());
+                self.command(Command::Settle { wait, reply, by });
+            }
+            Action::Interrupt => {
+                self.command(Command::Interrupt { reason: "enough".into(), by: who() });
+            }
+            Action::Resume => self.command(Command::Resume { by: who() }),
+            Action::Compact => self.command(Command::Compact { by: who() }),
+            Action::Notice(text) => {
+                let (level, code) = (Level::Warning, "slow".into());
+                self.report(Report::Noticed { level, code, text: text.as_str().into() });
+            }
+            Action::Crash => {
+                let events = recover(&self.now.state, &self.now.live);
+                self.record(events);
+            }
+        }
+    }
+
+    fn say_to(&mut self, text: &str) {
+        let origin = Origin { who: who(), can_approve: true };
+        let (content, tokens) = (parts(text), 90);
+        let (client_ref, delivery) = (Some("m".into()), Delivery::Queue);
+        let send = Send { content, origin, client_ref, delivery, tokens };
+        self.command(Command::Send(Box::new(send)));
+    }
+
+    fn begin(&mut self, call: Pick, kind: Kind) {
+        let Some(call) = choose(&self.calls(), call) else { return };
+        // The log's length names a block that was never there.
+        let block = self.now.state.last_seq().0 as u32;
+        let kind = match kind {
+            Kind::Text => ItemKind::Text,
+            Kind::Reasoning => ItemKind::Reasoning,
+            Kind::Tool => tool(if block.is_multiple_of(2) { "bash" } else { "apply_patch" }),
+        };
+        self.report(Report::BlockStarted { call, block, kind });
+    }
+
+    fn grow(&mut self, open: Option<(ItemId, Stream)>, text: &str) {
+        let Some((item, stream)) = open.filter(|_| !text.is_empty()) else { return };
+        let offset = self.now.live.len(item, stream);
+        self.send(Update::Grew(Growth { item, stream, offset, text: text.into() }));
+    }
+
+    fn answer(&mut self, call: Pick, judged: &[polyloop_session::policy::Effect]) {
+        let Some(call) = choose(&self.calls(), call) else { return };
+        let is_asked =
+            |item: &Item| item.call == call && matches!(item.kind, ItemKind::ToolCall { .. });
+        let asked: Vec<(ItemId, u32)> = self.items(is_asked, |id, item| (id, item.block));
+        let proposals = asked.iter().zip(judged).map(|((id, block), effect)| {
+            let judgement = Box::new(judgement(*effect, &["touch", "a"], None));
+            let args = self.now.live.text(*id, Stream::Args).into();
+            Proposal { block: *block, args, judgement }
+        });
+        let (proposals, usage) = (proposals.collect(), Some(usage()));
+        self.report(Report::Answered { call, usage, proposals, answerable: true });
+    }
+
+    fn end_tool(&mut self, item: Pick, end: End, seen: bool) {
+        let runs = |i: &Item| matches!(i.tool, Some(ToolPhase::Running { .. }));
+        let running: Vec<ItemId> = self.items(runs, |id, _| id);
+        let Some(item) = choose(&running, item) else { return };
+        let seen = seen.then(|| "as the model sees it".into());
+        let result = Box::new(ToolResult { seen, exit_code: Some(0), ..ToolResult::default() });
+        self.report(Report::ToolEnded { item, end, result });
+    }
+
+    fn calls(&self) -> Vec<CallId> {
+        self.now.state.turn().map(|turn| turn.calls.keys().copied().collect()).unwrap_or_default()
+    }
+
+    fn items<T>(&self, of: impl Fn(&Item) -> bool, take: impl Fn(ItemId, &Item) -> T) -> Vec<T> {
+        let items = self.now.state.turn().into_iter().flat_map(|turn| turn.items.iter());
+        items.filter(|(_, item)| of(item)).map(|(id, item)| take(*id, item)).collect()
+    }
+
+    /// What a performer may add to right now.
+    fn growing(&self) -> Vec<(ItemId, Stream)> {
+        let stream = |item: &Item| match (&item.kind, &item.tool) {
+            (ItemKind::Text | ItemKind::Reasoning, _) => Some(Stream::Text),
+            (ItemKind::ToolCall { .. }, None) => Some(Stream::Args),
+            (ItemKind::ToolCall { .. }, Some(ToolPhase::Running { .. })) => Some(Stream::Output),
+            (ItemKind::ToolCall { .. }, Some(_)) => None,
+        };
+        let open = self.items(|_| true, |id, item| stream(item).map(|stream| (id, stream)));
+        open.into_iter().flatten().collect()
+    }
+}
+
+fn choose<T: Copy>(among: &[T], pick: Pick) -> Option<T> {
+    let at = usize::from(pick).checked_rem(among.len())?;
+    among.get(at).copied()
+}
+
+fn wait_reply(reply: &Reply) -> WaitReply {
+    match reply {
+        Reply::Approve => WaitReply::Approve,
+        Reply::Always => WaitReply::ApproveAlways,
+        Reply::Instead(patch) => {
+            let theirs: Judgement = judgement(
+                polyloop_session::policy::Effect::Edit,
+                &["apply_patch", patch],
+                Some(patch),
+            );
+            let args = serde_json::json!({ "patch": patch }).to_string().into();
+            let judgement = Box::new(theirs);
+            WaitReply::ApproveInstead { args, judgement, always: patch.len() > 4 }
+        }
+        Reply::Deny { message, ends } => WaitReply::Deny {
+            message: message.as_deref().map(Into::into),
+            then: if *ends { Then::EndTurn } else { Then::Continue },
+        },
+        Reply::Explain => WaitReply::Explain,
+    }
+}

@@ -1,0 +1,45 @@
+//! Every check that a change must pass, from a fresh checkout, in minutes.
+
+use crate::place::{Place, show};
+use crate::steps::{Passed, Steps};
+use crate::tools::{self, Install};
+use crate::{absences, soak};
+
+/// Kills in the short run; the long one is `soak`.
+const KILL_CYCLES: u32 = 6;
+const KILL_SEED: u64 = 1;
+
+pub fn run(place: &Place, install: &Install) -> bool {
+    let mut steps = Steps::new();
+    let rust = steps.run("tools: rustfmt and clippy", &[], || tools::rust(place));
+    let python = steps.run("tools: python3 with websockets", &[], || tools::python(place, install));
+    let node = steps.run("tools: node with ws", &[], || tools::node(place, install));
+    if [rust, python, node].contains(&Passed::No) {
+        // What is missing is named above; a run that leaves checks out would look like a pass.
+        return steps.end();
+    }
+    steps.run("format", &[], || show(&mut place.cargo(&["fmt", "--all", "--check"])));
+    steps.run("clippy", &[], || {
+        let args = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+        show(&mut place.cargo(&args))
+    });
+    steps.run("tests", &[], || show(&mut place.cargo(&["test", "--workspace"])));
+    steps.run("absences", &[], || absences::check(place));
+    let built = steps.run("build", &[], || build(place));
+    steps.run("black-box tests", &[built], || black_box(place));
+    steps.run("kill run, short", &[built], || soak::kill(place, KILL_CYCLES, KILL_SEED));
+    steps.end()
+}
+
+pub fn build(place: &Place) -> Result<(), String> {
+    show(&mut place.cargo(&["build", "--package", "polyloop"]))
+}
+
+/// Clients in other languages, against the real program.
+fn black_box(place: &Place) -> Result<(), String> {
+    let mut tests = place.program(place.python());
+    tests.arg("tests/blackbox/run.py");
+    tests.arg("--polyloop").arg(place.polyloop());
+    tests.arg("--node-modules").arg(place.node_modules());
+    show(&mut tests)
+}

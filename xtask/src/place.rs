@@ -1,0 +1,80 @@
+//! Where things are, and how programs are started there.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+pub struct Place {
+    pub root: PathBuf,
+    pub target: PathBuf,
+}
+
+impl Place {
+    pub fn find() -> Result<Place, String> {
+        let own = std::env::var_os("CARGO_MANIFEST_DIR")
+            .ok_or("CARGO_MANIFEST_DIR is not set; start this as `cargo xtask`")?;
+        let root = Path::new(&own).parent().ok_or("the workspace has no folder")?.to_path_buf();
+        let target = match std::env::var_os("CARGO_TARGET_DIR") {
+            Some(dir) => root.join(dir),
+            None => root.join("target"),
+        };
+        Ok(Place { root, target })
+    }
+
+    /// What `cargo build` makes of the server.
+    pub fn polyloop(&self) -> PathBuf {
+        self.target.join("debug/polyloop")
+    }
+
+    pub fn python(&self) -> PathBuf {
+        self.target.join("venv/bin/python")
+    }
+
+    pub fn node_modules(&self) -> PathBuf {
+        self.target.join("node/node_modules")
+    }
+
+    /// A program in the workspace, with nobody to answer its questions.
+    pub fn program(&self, name: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(name);
+        command.current_dir(&self.root).stdin(Stdio::null());
+        command
+    }
+
+    pub fn cargo(&self, args: &[&str]) -> Command {
+        let mut command = self.program(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+        command.args(args);
+        command
+    }
+}
+
+/// Runs a program whose output is for whoever watches.
+pub fn show(command: &mut Command) -> Result<(), String> {
+    println!("$ {}", words(command));
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("`{}` ended with {status}", words(command))),
+        Err(error) => Err(format!("`{}` cannot be started: {error}", words(command))),
+    }
+}
+
+/// Runs a program for what it writes.
+pub fn read(command: &mut Command) -> Result<String, String> {
+    let output = command
+        .output()
+        .map_err(|error| format!("`{}` cannot be started: {error}", words(command)))?;
+    if !output.status.success() {
+        let told = String::from_utf8_lossy(&output.stderr);
+        let told = told.trim_end();
+        return Err(format!("`{}` ended with {}: {told}", words(command), output.status));
+    }
+    String::from_utf8(output.stdout)
+        .map_err(|_| format!("`{}` wrote something that is no text", words(command)))
+}
+
+fn words(command: &Command) -> String {
+    let name = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(name).chain(command.get_args());
+    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}

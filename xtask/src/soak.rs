@@ -1,0 +1,64 @@
+//! The long checks: random sessions by the hundred thousand, and kills of a server in use.
+
+use clap::{Args, ValueEnum};
+
+use crate::ci;
+use crate::place::{Place, show};
+use crate::steps::Steps;
+use crate::tools::{self, Install};
+
+#[derive(Args)]
+pub struct Options {
+    /// How often the server is killed
+    #[arg(long, default_value_t = 200)]
+    cycles: u32,
+    /// Where the random choices of both checks begin
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many random sessions each property plays
+    #[arg(long, default_value_t = 100_000)]
+    cases: u32,
+    /// One of the two checks alone
+    #[arg(long, value_enum)]
+    only: Option<Only>,
+    #[command(flatten)]
+    install: Install,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Only {
+    Kill,
+    Properties,
+}
+
+pub fn run(place: &Place, options: &Options) -> bool {
+    let Options { cycles, seed, cases, only, install } = options;
+    let mut steps = Steps::new();
+    if *only != Some(Only::Properties) {
+        let python =
+            steps.run("tools: python3 with websockets", &[], || tools::python(place, install));
+        let built = steps.run("build", &[python], || ci::build(place));
+        steps.run("kill run", &[built], || kill(place, *cycles, *seed));
+    }
+    if *only != Some(Only::Kill) {
+        steps.run("properties", &[], || properties(place, *cases, *seed));
+    }
+    steps.end()
+}
+
+/// Kills a server in use; see tests/blackbox/soak/kill.py.
+pub fn kill(place: &Place, cycles: u32, seed: u64) -> Result<(), String> {
+    let mut run = place.program(place.python());
+    run.arg("tests/blackbox/soak/kill.py").arg("--polyloop").arg(place.polyloop());
+    run.args(["--cycles", &cycles.to_string(), "--seed", &seed.to_string()]);
+    show(&mut run)
+}
+
+/// Optimised, because a hundred thousand sessions are many.
+fn properties(place: &Place, cases: u32, seed: u64) -> Result<(), String> {
+    println!("POLYLOOP_CASES={cases} POLYLOOP_SEED={seed}");
+    let mut tests = place.cargo(&["test", "--release", "--package", "polyloop-session"]);
+    tests.args(["--test", "it"]);
+    tests.env("POLYLOOP_CASES", cases.to_string()).env("POLYLOOP_SEED", seed.to_string());
+    show(&mut tests)
+}
