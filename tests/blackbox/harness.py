@@ -99,6 +99,8 @@ class Server:
             command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=self.log, text=True,
         )
+        # From here on it is ended with the test, whatever happens.
+        test.servers.append(self)
         self.lines = queue.Queue()
         self.told = []
         threading.Thread(target=self._read, daemon=True).start()
@@ -352,9 +354,7 @@ class Test:
     def server(self, *flags, env=None, store=True, todos=False):
         env = {**({"SESSION_STORE_PATH": self.store} if store else {}),
                **({"TODOS_STORE_PATH": self.todos} if todos else {}), **(env or {})}
-        server = Server(self, flags, self.environment(env), self.start)
-        self.servers.append(server)
-        return server
+        return Server(self, flags, self.environment(env), self.start)
 
     def program(self, *words, env=None, cwd=None):
         """Runs the program to its end."""

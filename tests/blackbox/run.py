@@ -7,6 +7,7 @@ Runs every function named test_* of the files test_*.py beside it, each with a s
 
 import argparse
 import concurrent.futures
+import faulthandler
 import importlib
 import inspect
 import os
@@ -22,6 +23,8 @@ sys.path.insert(0, str(HERE))
 import harness  # noqa: E402
 
 TOGETHER = 4
+# No test takes nearly as long; one that does is stuck, and so would be whoever waits for it.
+TEST_SECS_MAX = 300
 STDERR_LINES_SHOWN = 40
 
 
@@ -61,16 +64,26 @@ def timed(test):
     return wrong, time.monotonic() - began
 
 
-def stopped(number, _frame):
-    """Leaves no server behind when the runner itself is stopped."""
+def leave(code):
+    """Ends the runner at once, but leaves no server behind."""
     for test in list(harness.Test.running):
         test.clean()
-    os._exit(128 + number)
+    sys.stdout.flush()
+    os._exit(code)
+
+
+def stuck(name, passed, left):
+    """Says where a test is that does not end."""
+    print(f"FAIL  {name} (not within {TEST_SECS_MAX} s)", flush=True)
+    faulthandler.dump_traceback(file=sys.stdout)
+    print("The tests behind it did not run.")
+    print(f"{passed} passed, {left} failed")
+    leave(1)
 
 
 def main():
-    signal.signal(signal.SIGTERM, stopped)
-    signal.signal(signal.SIGINT, stopped)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: leave(128 + number))
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     words.add_argument("--polyloop", required=True, help="the program to test")
     words.add_argument("--node-modules", help="a directory that holds the package ws")
@@ -88,8 +101,13 @@ def main():
             print(f"skip  {name} (no --node-modules)")
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(words.jobs) as pool:
-        for (name, _), (wrong, secs) in zip(tests, pool.map(timed, tests)):
-            print(f"{'FAIL' if wrong else 'ok'}    {name} ({secs:.1f} s)", flush=True)
+        futures = [pool.submit(timed, test) for test in tests]
+        for at, ((name, _), future) in enumerate(zip(tests, futures)):
+            try:
+                wrong, secs = future.result(TEST_SECS_MAX)
+            except concurrent.futures.TimeoutError:
+                stuck(name, at - failed, len(tests) - at + failed)
+            print(f"{'FAIL' if wrong else 'ok  '}  {name} ({secs:.1f} s)", flush=True)
             if wrong:
                 failed += 1
                 print("      " + wrong.replace("\n", "\n      "), flush=True)

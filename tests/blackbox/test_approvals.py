@@ -237,12 +237,11 @@ def test_commands_that_write_are_asked_for(t):
     eq([p.name for p in t.work.iterdir()], ["f"], "files")
 
 
-def test_the_documented_safe_commands_are_not_asked_for(t):
+def test_plain_reading_commands_are_not_asked_for(t):
     client = t.server(env={"TOOL_USE_APPROVAL_MODE": "suggest"}).client()
     (t.work / "f").write_text("x")
-    subprocess.run(["git", "init", "-q"], cwd=t.work, check=True, timeout=WAIT_SECS)
     wrongly = []
-    for command in ("ls", "cat f", "pwd", "git status", "grep x f", "find . -name f"):
+    for command in ("ls", "cat f", "pwd", "echo hi", "head -n 1 f", "wc -l f"):
         client.say(f"run: {command}")
         frames = client.until(lambda f: f["type"] in ("approval_request", "agent_finished"))
         if frames[-1]["type"] == "approval_request":

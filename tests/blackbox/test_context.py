@@ -123,19 +123,6 @@ def test_compacting_an_empty_session_is_an_error(t):
         eq(said(client.turn("say: usable")), ["usable"], path)
 
 
-def test_a_full_context_is_compacted_by_itself(t):
-    client = t.server().client()
-    client.turn(f"say: {'many words are said here ' * 100}")
-    # The reply reports that the window is nearly full.
-    client.turn("usage: 120000 100\nsay: full")
-    frames = client.turn("say: and on")
-    words = kinds(frames)
-    assert "context_compacted" in words and "context_info" in words, words
-    assert words.index("context_compacted") < words.index("assistant"), words
-    eq(said(frames), ["and on"])
-    assert info(client)["usagePercent"] < 80
-
-
 def test_the_dummy_strategy_never_compacts_by_itself(t):
     client = t.server(env={"CONTEXT_STRATEGY": "dummy"}).client()
     client.turn("usage: 120000 100\nsay: full")

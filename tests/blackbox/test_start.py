@@ -55,7 +55,7 @@ def test_wrong_words_on_the_command_line(t):
 def test_it_says_where_it_listens(t):
     server = t.server("--host", "127.0.0.1")
     assert f"http://{server.address}" in server.stdout(), server.stdout()
-    assert str(t.store) in server.stdout(), server.stdout()
+    eventually(lambda: str(t.store) in server.stdout(), "it says where sessions are kept")
 
 
 def test_without_a_provider_it_needs_a_key(t):
@@ -140,8 +140,8 @@ def test_a_relative_working_directory(t):
 
 def test_sessions_in_memory(t):
     server = t.server(store=False)
-    told = server.stdout() + server.stderr()
-    assert "memory" in told, f"it says that nothing is kept: {told}"
+    told = lambda: "memory" in server.stdout() + server.stderr()
+    eventually(told, "it says that nothing is kept")
     created = server.http("POST", "/sessions")
     eq(created.status, 201, "status")
     client = server.client("/ws/s1")

@@ -1,5 +1,7 @@
 //! Every check that a change must pass, from a fresh checkout, in minutes.
 
+use std::time::Duration;
+
 use crate::place::{Place, show};
 use crate::steps::{Passed, Steps};
 use crate::tools::{self, Install};
@@ -8,6 +10,10 @@ use crate::{absences, soak};
 /// Kills in the short run; the long one is `soak`.
 const KILL_CYCLES: u32 = 6;
 const KILL_SEED: u64 = 1;
+/// From nothing, on two slow cores.
+const CARGO_TIME_MAX: Duration = Duration::from_secs(15 * 60);
+const BLACK_BOX_TIME_MAX: Duration = Duration::from_secs(8 * 60);
+const KILL_TIME_MAX: Duration = Duration::from_secs(4 * 60);
 
 pub fn run(place: &Place, install: &Install) -> bool {
     let mut steps = Steps::new();
@@ -18,21 +24,23 @@ pub fn run(place: &Place, install: &Install) -> bool {
         // What is missing is named above; a run that leaves checks out would look like a pass.
         return steps.end();
     }
-    steps.run("format", &[], || show(&mut place.cargo(&["fmt", "--all", "--check"])));
+    let cargo = |args: &[&str]| show(&mut place.cargo(args), CARGO_TIME_MAX);
+    steps.run("format", &[], || cargo(&["fmt", "--all", "--check"]));
     steps.run("clippy", &[], || {
-        let args = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-        show(&mut place.cargo(&args))
+        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
     });
-    steps.run("tests", &[], || show(&mut place.cargo(&["test", "--workspace"])));
+    steps.run("tests", &[], || cargo(&["test", "--workspace"]));
     steps.run("absences", &[], || absences::check(place));
     let built = steps.run("build", &[], || build(place));
     steps.run("black-box tests", &[built], || black_box(place));
-    steps.run("kill run, short", &[built], || soak::kill(place, KILL_CYCLES, KILL_SEED));
+    steps.run("kill run, short", &[built], || {
+        soak::kill(place, KILL_CYCLES, KILL_SEED, KILL_TIME_MAX)
+    });
     steps.end()
 }
 
 pub fn build(place: &Place) -> Result<(), String> {
-    show(&mut place.cargo(&["build", "--package", "polyloop"]))
+    show(&mut place.cargo(&["build", "--package", "polyloop"]), CARGO_TIME_MAX)
 }
 
 /// Clients in other languages, against the real program.
@@ -41,5 +49,5 @@ fn black_box(place: &Place) -> Result<(), String> {
     tests.arg("tests/blackbox/run.py");
     tests.arg("--polyloop").arg(place.polyloop());
     tests.arg("--node-modules").arg(place.node_modules());
-    show(&mut tests)
+    show(&mut tests, BLACK_BOX_TIME_MAX)
 }

@@ -6,6 +6,7 @@
 
 mod absences;
 mod ci;
+mod limit;
 mod lines;
 mod place;
 mod soak;

@@ -3,6 +3,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::limit;
 
 pub struct Place {
     pub root: PathBuf,
@@ -49,11 +52,15 @@ impl Place {
 }
 
 /// Runs a program whose output is for whoever watches.
-pub fn show(command: &mut Command) -> Result<(), String> {
+pub fn show(command: &mut Command, time_max: Duration) -> Result<(), String> {
     println!("$ {}", words(command));
-    match command.status() {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(format!("`{}` ended with {status}", words(command))),
+    match limit::run(command, time_max) {
+        Ok(Some(status)) if status.success() => Ok(()),
+        Ok(Some(status)) => Err(format!("`{}` ended with {status}", words(command))),
+        Ok(None) => {
+            let seconds = time_max.as_secs();
+            Err(format!("`{}` was ended: it took more than {seconds} s", words(command)))
+        }
         Err(error) => Err(format!("`{}` cannot be started: {error}", words(command))),
     }
 }

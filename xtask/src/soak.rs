@@ -1,11 +1,16 @@
 //! The long checks: random sessions by the hundred thousand, and kills of a server in use.
 
+use std::time::Duration;
+
 use clap::{Args, ValueEnum};
 
 use crate::ci;
 use crate::place::{Place, show};
 use crate::steps::Steps;
 use crate::tools::{self, Install};
+
+/// These runs are meant to be long; one that takes a day hangs.
+const SOAK_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[derive(Args)]
 pub struct Options {
@@ -38,7 +43,7 @@ pub fn run(place: &Place, options: &Options) -> bool {
         let python =
             steps.run("tools: python3 with websockets", &[], || tools::python(place, install));
         let built = steps.run("build", &[python], || ci::build(place));
-        steps.run("kill run", &[built], || kill(place, *cycles, *seed));
+        steps.run("kill run", &[built], || kill(place, *cycles, *seed, SOAK_TIME_MAX));
     }
     if *only != Some(Only::Kill) {
         steps.run("properties", &[], || properties(place, *cases, *seed));
@@ -47,11 +52,11 @@ pub fn run(place: &Place, options: &Options) -> bool {
 }
 
 /// Kills a server in use; see tests/blackbox/soak/kill.py.
-pub fn kill(place: &Place, cycles: u32, seed: u64) -> Result<(), String> {
+pub fn kill(place: &Place, cycles: u32, seed: u64, time_max: Duration) -> Result<(), String> {
     let mut run = place.program(place.python());
     run.arg("tests/blackbox/soak/kill.py").arg("--polyloop").arg(place.polyloop());
     run.args(["--cycles", &cycles.to_string(), "--seed", &seed.to_string()]);
-    show(&mut run)
+    show(&mut run, time_max)
 }
 
 /// Optimised, because a hundred thousand sessions are many.
@@ -60,5 +65,5 @@ fn properties(place: &Place, cases: u32, seed: u64) -> Result<(), String> {
     let mut tests = place.cargo(&["test", "--release", "--package", "polyloop-session"]);
     tests.args(["--test", "it"]);
     tests.env("POLYLOOP_CASES", cases.to_string()).env("POLYLOOP_SEED", seed.to_string());
-    show(&mut tests)
+    show(&mut tests, SOAK_TIME_MAX)
 }

@@ -3,6 +3,8 @@
 //! Packages go into the target folder and nowhere else, and only when asked for; programs of the
 //! system are never installed, only named.
 
+use std::time::Duration;
+
 use clap::Args;
 
 use crate::place::{Place, read, show};
@@ -12,6 +14,7 @@ const PYTHON_MIN: (u32, u32) = (3, 11);
 /// The first with the asyncio client that the tests use.
 const WEBSOCKETS: &str = "websockets>=13";
 const WS: &str = "ws@8";
+const INSTALL_TIME_MAX: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Args)]
 pub struct Install {
@@ -61,10 +64,12 @@ pub fn python(place: &Place, install: &Install) -> Result<(), String> {
         return Err(ask_to_install("Python's websockets"));
     }
     let venv = place.target.join("venv");
-    show(place.program("python3").args(["-m", "venv", "--clear"]).arg(venv)).map_err(|why| {
+    let mut make = place.program("python3");
+    show(make.args(["-m", "venv", "--clear"]).arg(venv), INSTALL_TIME_MAX).map_err(|why| {
         format!("{why}; on Debian a missing venv module is: apt-get install python3-venv")
     })?;
-    show(place.program(place.python()).args(["-m", "pip", "install", "--quiet", WEBSOCKETS]))?;
+    let mut fetch = place.program(place.python());
+    show(fetch.args(["-m", "pip", "install", "--quiet", WEBSOCKETS]), INSTALL_TIME_MAX)?;
     imports().map(drop)
 }
 
@@ -82,7 +87,7 @@ pub fn node(place: &Place, install: &Install) -> Result<(), String> {
         return Err(ask_to_install("node's ws"));
     }
     let quiet = ["install", "--no-audit", "--no-fund", "--no-save", WS, "--prefix"];
-    show(place.program("npm").args(quiet).arg(&folder))?;
+    show(place.program("npm").args(quiet).arg(&folder), INSTALL_TIME_MAX)?;
     if there() { Ok(()) } else { Err("npm has installed ws, but not where it was told to".into()) }
 }
 

@@ -142,7 +142,7 @@ impl<V: View> Actor<V> {
         mailbox: mpsc::Receiver<Request<V>>,
     ) -> Result<Actor<V>, LogError> {
         let Opened { writer, folded, live } = opened;
-        let Folded { state, turns, damage, damage_told } = folded;
+        let Folded { state, turns, damage, damage_told, last_at } = folded;
         let mut actor = Actor {
             id,
             kit,
@@ -150,7 +150,7 @@ impl<V: View> Actor<V> {
             state,
             live,
             turns,
-            last_at: Timestamp::default(),
+            last_at,
             audience: Audience::new(),
             mailbox,
             performers: SelectAll::new(),

@@ -139,6 +139,8 @@ pub struct Folded {
     pub damage: Vec<Damage>,
     /// What people were last told of damage, so that they are told once.
     pub damage_told: Option<Text>,
+    /// The newest time in the log, which no later entry goes behind.
+    pub last_at: Timestamp,
 }
 
 /// The code of notices about damaged files.
@@ -153,6 +155,7 @@ impl Folded {
             }
             _ => {}
         }
+        self.last_at = self.last_at.max(entry.at);
         self.state.apply(entry);
     }
 }

@@ -316,9 +316,12 @@ impl<V: View> Handle<V> {
         self.ask(|reply| Request::ContextInfo { reply }).await
     }
 
-    /// Notes what went to one client alone; given up if the session is busy.
+    /// Notes what went to one client alone; given up if the session is busy or asleep.
     pub async fn audit(&self, line: impl FnOnce(Timestamp, Seq) -> String + Send + 'static) {
-        if let Ok(running) = self.sessions.running(&self.id, &self.by).await {
+        let slot = self.sessions.slot(&self.id);
+        let running = slot.lock().await.clone();
+        // A note is no reason to wake a session.
+        if let Some(running) = running {
             let _ = running.mailbox.try_send(Request::Audit { line: Box::new(line) });
         }
     }

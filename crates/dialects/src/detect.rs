@@ -27,9 +27,9 @@ pub fn by_name(name: &str) -> Option<&'static dyn Dialect> {
 }
 
 pub fn by_subprotocol(offered: &[&str]) -> Option<&'static dyn Dialect> {
-    offered.iter().find_map(|offer| {
-        ALL.iter().copied().find(|dialect| dialect.subprotocol().eq_ignore_ascii_case(offer))
-    })
+    offered
+        .iter()
+        .find_map(|offer| ALL.iter().copied().find(|dialect| dialect.subprotocol() == *offer))
 }
 
 /// The documented client types, matched exactly, never by prefix.
@@ -81,7 +81,8 @@ mod tests {
             ("/agentloop", &[], None, "agentloop"),
             ("/agentloop/abc", &[], None, "agentloop"),
             ("/", &["agentloop.v1"], None, "agentloop"),
-            ("/", &["other", "AgentLoop.v1"], Some("nonsense"), "agentloop"),
+            ("/", &["other", "agentloop.v1"], Some("nonsense"), "agentloop"),
+            ("/", &["AgentLoop.v1"], None, "first message"),
             ("/", &["other"], None, "first message"),
             ("/", &[], Some("agentloop"), "agentloop"),
             ("/ws/abc", &[], Some("nonsense"), "unknown"),

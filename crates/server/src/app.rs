@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, UPGRADE, VARY,
+    ACCESS_CONTROL_MAX_AGE, CONNECTION, TRANSFER_ENCODING, UPGRADE, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
@@ -16,6 +16,7 @@ use polyloop_agent::sessions::Sessions;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Asked, Guard};
+use crate::serve::HEADER_BYTES_MAX;
 use crate::view::DialectView;
 use crate::{page, query, rest, socket};
 
@@ -50,7 +51,23 @@ pub fn is_upgrade(headers: &HeaderMap) -> bool {
     upgrade.is_some_and(|value| value.eq_ignore_ascii_case("websocket"))
 }
 
+/// What is wrong with a request's head, whoever sent it.
+fn bad_head(headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes > HEADER_BYTES_MAX {
+        return Some((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "The header is too large"));
+    }
+    // Two ways to say where a body ends are one too many, and nothing here needs chunks.
+    let chunked = headers.contains_key(TRANSFER_ENCODING);
+    chunked.then_some((StatusCode::BAD_REQUEST, "Send a Content-Length, not chunks"))
+}
+
 async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    if let Some((status, why)) = bad_head(request.headers()) {
+        let mut response = rest::error(status, why);
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        return response;
+    }
     let asked = Asked {
         method: request.method(),
         uri: request.uri(),

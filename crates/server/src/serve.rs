@@ -30,7 +30,9 @@ use crate::view::FileCodec;
 /// A request's head must be there in this time.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(20);
 /// Of a request's head.
-const HEADER_BYTES_MAX: usize = 64 * 1024;
+pub const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// How long a request that was begun has to end when the server stops.
+const LAST_ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long sessions and connections have to end after the first signal.
 const SHUTDOWN_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long a session that nobody uses stays in memory.
@@ -181,7 +183,7 @@ async fn connection(
         _ = &mut serving => {}
         () = closing.cancelled() => {
             serving.as_mut().graceful_shutdown();
-            let _ = serving.await;
+            let _ = tokio::time::timeout(LAST_ANSWER_TIME_MAX, serving).await;
         }
     }
 }

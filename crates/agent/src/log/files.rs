@@ -5,9 +5,11 @@
 //! must survive the machine are flushed too. One server a store, by a lock on `.lock`. A torn last
 //! line is cut off, other damaged lines are skipped and reported.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,6 +25,7 @@ mod writer;
 
 /// Conversations are their user's own.
 const FILE_MODE: u32 = 0o600;
+const DIR_MODE: u32 = 0o700;
 const PAGE_ENTRIES_MAX: usize = 256;
 const PAGE_BYTES_MAX: u64 = 1024 * 1024;
 /// A longer line cannot be one of ours: long texts stand in files of their own.
@@ -53,6 +56,10 @@ struct Known {
     leased: bool,
 }
 
+fn make_dir(dir: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir)
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -62,11 +69,12 @@ impl Files {
     /// server has it.
     pub fn open(dir: &Path, codec: Arc<dyn Codec>) -> Result<Files, LogError> {
         let what = || format!("session store {}", dir.display());
-        std::fs::create_dir_all(dir).map_err(|error| LogError::store(what(), error))?;
+        make_dir(dir).map_err(|error| LogError::store(what(), error))?;
         let lock = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(FILE_MODE)
             .open(dir.join(".lock"))
             .map_err(|error| LogError::store(what(), error))?;
         if lock.try_lock().is_err() {
@@ -159,9 +167,10 @@ impl Store {
             file.seek(SeekFrom::Start(place))?;
             let mut lines = Lines::new(file);
             let mut page = Vec::new();
+            let blobs = Blobs { store: self, id, bytes: Cell::new(0) };
             while let Some(line) = lines.next()? {
                 let Some(text) = line.text() else { continue };
-                let entry = match self.codec.read(text, &|name| self.blob(id, name)) {
+                let entry = match self.codec.read(text, &|name| blobs.get(name)) {
                     Line::Entry(entry) => entry,
                     Line::Foreign { at, piece } => load::adopted(seq.next(), at, piece),
                     Line::Damaged { seq: damaged, .. } => {
@@ -178,7 +187,8 @@ impl Store {
                 if fresh && entry.seq > after {
                     page.push(Arc::new(entry));
                 }
-                let full = page.len() >= PAGE_ENTRIES_MAX || lines.place > PAGE_BYTES_MAX;
+                let bytes = lines.place + blobs.bytes.get();
+                let full = page.len() >= PAGE_ENTRIES_MAX || bytes > PAGE_BYTES_MAX;
                 if full && !page.is_empty() {
                     break;
                 }
@@ -198,18 +208,24 @@ impl Store {
             file.seek(SeekFrom::Start(from.0))?;
             let mut lines = Lines::new(file);
             let mut page = Vec::new();
-            while lines.place < PAGE_BYTES_MAX {
+            let mut end = from;
+            let blobs = Blobs { store: self, id, bytes: Cell::new(0) };
+            while lines.place + blobs.bytes.get() < PAGE_BYTES_MAX {
                 let Some(line) = lines.next()? else { break };
-                let Some(text) = line.text().filter(|_| line.whole) else { continue };
-                let blob = |name: &str| self.blob(id, name);
+                if !line.whole {
+                    // It is just being written.
+                    break;
+                }
+                end = LinePlace(from.0 + line.place + line.length);
+                let Some(text) = line.text() else { continue };
                 match text.contains("\"$blob\"") {
-                    true => page.extend(self.codec.restored(text, &blob)),
+                    true => page.extend(self.codec.restored(text, &|name| blobs.get(name))),
                     // A damaged line is no JSON and cannot be shown.
                     false if self.codec.line_time(text).is_some() => page.push(text.to_string()),
                     false => {}
                 }
             }
-            Ok((page, LinePlace(from.0 + lines.place)))
+            Ok((page, end))
         };
         match read() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok((Vec::new(), from)),
@@ -251,6 +267,21 @@ impl Store {
             }
         }
         Ok(all)
+    }
+}
+
+/// Files of their own that a page needed, and how much they held.
+struct Blobs<'a> {
+    store: &'a Store,
+    id: &'a SessionId,
+    bytes: Cell<u64>,
+}
+
+impl Blobs<'_> {
+    fn get(&self, name: &str) -> Option<String> {
+        let text = self.store.blob(self.id, name)?;
+        self.bytes.set(self.bytes.get() + text.len() as u64);
+        Some(text)
     }
 }
 
@@ -347,6 +378,7 @@ struct Lines {
 
 struct RawLine<'a> {
     place: u64,
+    length: u64,
     bytes: &'a [u8],
     /// It ends with a newline.
     whole: bool,
@@ -392,6 +424,6 @@ impl Lines {
             }
         }
         self.place += read;
-        Ok(Some(RawLine { place, bytes: &self.buffer, whole, too_long }))
+        Ok(Some(RawLine { place, length: read, bytes: &self.buffer, whole, too_long }))
     }
 }

@@ -1,21 +1,29 @@
 //! The server stops: what runs is ended and its last words are kept, what waits stays open.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use futures_util::StreamExt;
+use futures_util::stream;
 use polyloop_agent::actor::CommandError;
+use polyloop_agent::model::{Model, Request};
 use polyloop_agent::subscriber::Ending;
 use polyloop_sandbox::Helper;
 use polyloop_session::command::WaitReply;
-use polyloop_session::event::Outcome;
+use polyloop_session::event::{Outcome, Purpose};
+use polyloop_session::history::Message;
 use polyloop_session::item::End;
 use polyloop_session::policy::Mode;
-use polyloop_session::{Event, Stream};
+use polyloop_session::wait::Then;
+use polyloop_session::{Event, Stream, WaitRef};
 
 use super::client::Client;
 use super::faults::Faulty;
-use super::make::{id, send};
-use super::model::{Strings, acting, adding};
+use super::make::{deny, id, parts, send, settle};
+use super::model::{Puppet, Strings, acting, adding, called, in_turn, said};
 use super::rig::{Rig, Setup, check_at_rest, in_time, temp_dir};
+
+const COUNTED: &str = "counted.txt";
 
 fn endings(client: &Client) -> Vec<(End, &str)> {
     let endings = client.entries.iter().filter_map(|entry| match &entry.event {
@@ -76,9 +84,9 @@ async fn a_model_call_is_ended_and_what_it_said_is_kept() {
 
 #[tokio::test]
 async fn an_open_request_stays_open() {
-    let file = "counted.txt";
-    let rig = Rig::new(|setup| setup.model(acting(vec![("apply_patch", adding(file, "ran"))])));
-    rig.countable(file);
+    let calls = vec![("apply_patch", adding(COUNTED, "ran"))];
+    let rig = Rig::new(|setup| setup.model(acting(calls)));
+    rig.countable(COUNTED);
     let mut client = rig.client("s").await;
     client.send("go").await.unwrap();
     client.until("the request", |c| c.wait().is_some()).await.unwrap();
@@ -93,7 +101,70 @@ async fn an_open_request_stays_open() {
     assert_eq!(again.entries, client.entries);
     again.settle(WaitReply::Approve).await.unwrap();
     again.until_idle().await.unwrap();
-    assert_eq!(rig.count(file, "ran"), 1);
+    assert_eq!(rig.count(COUNTED, "ran"), 1);
+}
+
+/// Proposes an edit, never gets to the end of explaining it, and never answers "hang".
+fn slow_to_explain() -> Arc<dyn Model> {
+    Arc::new(Puppet(|request: Request| {
+        let last = request.prompt.messages.last();
+        match (request.prompt.purpose, last) {
+            (Purpose::Explain { .. }, _) => stream::pending().boxed(),
+            (_, Some(Message::ToolResult { .. })) => in_turn(said("done")),
+            (_, Some(last)) if *last == Message::User(parts("hang")) => stream::pending().boxed(),
+            _ => in_turn(called(&[("apply_patch", adding(COUNTED, "ran"))])),
+        }
+    }))
+}
+
+/// A client who was asked for approval and has asked back, which will take for ever.
+async fn being_explained(rig: &Rig) -> Client {
+    rig.countable(COUNTED);
+    let mut client = rig.client("s").await;
+    client.send("go").await.unwrap();
+    client.until("the request", |c| c.wait().is_some()).await.unwrap();
+    client.settle(WaitReply::Explain).await.unwrap();
+    let called = |c: &Client| c.state.turn().is_some_and(|turn| !turn.calls.is_empty());
+    client.until("the call", called).await.unwrap();
+    client
+}
+
+/// A server that stops in good order takes no more than one that is killed.
+#[tokio::test]
+async fn a_request_that_is_being_explained_stays_open() {
+    let rig = Rig::new(|setup| setup.model(slow_to_explain()));
+    let mut client = being_explained(&rig).await;
+    let wait = client.wait();
+    close(&rig).await;
+    assert_eq!(client.until_end().await, Ending::Closed);
+    assert_eq!(client.wait(), wait);
+    check_at_rest(&*rig.log, &id("s")).await;
+
+    let next = successor(&rig);
+    let mut again = next.client("s").await;
+    assert_eq!(again.wait(), wait);
+    assert!(again.can_decide());
+    assert_eq!(again.entries, client.entries, "nothing was left to repair");
+    again.settle(WaitReply::Approve).await.unwrap();
+    again.until_idle().await.unwrap();
+    assert_eq!(rig.count(COUNTED, "ran"), 1);
+}
+
+/// A denial ends the turn, and the next message would begin another, in the very moment when the
+/// server stops.
+#[tokio::test]
+async fn nothing_begins_while_the_server_stops() {
+    for _ in 0..30 {
+        let rig = Rig::new(|setup| setup.model(slow_to_explain()));
+        let mut client = being_explained(&rig).await;
+        client.send("hang").await.unwrap();
+        let denied = client.try_command(settle(WaitRef::Presented, deny(Then::EndTurn)));
+        let (denied, ()) = tokio::join!(denied, close(&rig));
+        denied.unwrap();
+        assert_eq!(client.until_end().await, Ending::Closed);
+        assert!(client.state.turn().is_none());
+        check_at_rest(&*rig.log, &id("s")).await;
+    }
 }
 
 /// A program whose `main` may become the helper, which this one's may not: the test `tools`, which

@@ -104,7 +104,8 @@ async fn check_copy(dir: &Path, update: &Update) {
 async fn words_decisions_results_and_ends_reach_the_disk() {
     let rig = Rig::offline();
     rig.countable(COUNTED);
-    let batches: Arc<Mutex<Vec<(Flush, Vec<Event>)>>> = Arc::default();
+    type Batches = Arc<Mutex<Vec<(Flush, Vec<Event>)>>>;
+    let batches: Batches = Arc::default();
     let found = batches.clone();
     rig.log.break_when(move |write| {
         if let Op::Append { entries, flush } = write.op {

@@ -15,6 +15,8 @@ use super::wire::{
 };
 use crate::{Ask, Client, Complaint, bounded};
 
+/// Parts of one user message.
+const INPUT_PARTS_MAX: usize = 256;
 const BAD_FORMAT: &str = "Invalid message format";
 
 pub(super) fn decode(frame: &str, client: &Client) -> Result<Ask, Complaint> {
@@ -80,6 +82,10 @@ fn user_input(payload: UserInput, id: &str, client: &Client) -> Result<Ask, Comp
                 }));
             }
         }
+    }
+    if content.len() > INPUT_PARTS_MAX {
+        let told = format!("payload.input: {} parts, at most {INPUT_PARTS_MAX}", content.len());
+        return Err(Complaint::new(BAD_FORMAT, told, "too_many_parts"));
     }
     let tokens = content.iter().map(|text| estimate_tokens(text.len())).sum();
     Ok(Ask::Command(Command::Send(Box::new(Send {

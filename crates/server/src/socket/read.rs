@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use futures_util::stream::SplitStream;
 use futures_util::{StreamExt, stream};
@@ -14,8 +15,8 @@ use polyloop_dialects::{Ask, Client, Complaint, Cursor, Dialect, Frame, Reply, V
 use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::wait::Who;
 use polyloop_session::{Command, Seq, State, Update, decide};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::sync::{Semaphore, mpsc};
 use tokio_websockets::{Error, Message, WebSocketStream};
 
 use super::Hello;
@@ -25,6 +26,11 @@ use crate::view::{DialectKind, DialectView};
 
 /// Answers that may wait for the writing half before reading pauses.
 const OUTGOING_MAX: usize = 64;
+/// What they may hold, in units of 1 KiB; a longer frame waits until it is alone.
+const OUTGOING_KIB_MAX: u32 = 2 * 1024;
+const DRAIN_BUFFER_BYTES: usize = 16 * 1024;
+const DRAINED_BYTES_MAX: usize = 64 * 1024 * 1024;
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(2);
 
 struct Reader {
     app: Arc<App>,
@@ -33,6 +39,8 @@ struct Reader {
     handle: Option<Handle<DialectView>>,
     since: Option<Cursor>,
     outgoing: mpsc::Sender<Outgoing>,
+    /// Room in the queue, by the bytes of what is in it.
+    room: Arc<Semaphore>,
     written: Arc<Written>,
     attached: bool,
     replies: u64,
@@ -45,7 +53,7 @@ pub(super) async fn serve<S>(app: Arc<App>, socket: WebSocketStream<S>, hello: H
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let (sink, frames) = socket.split();
+    let (sink, mut frames) = socket.split();
     let (outgoing, queue) = mpsc::channel(OUTGOING_MAX);
     let unanswered = Arc::new(AtomicU32::new(0));
     let written = Arc::new(Written::default());
@@ -61,26 +69,47 @@ where
         handle: None,
         since: hello.since,
         outgoing,
+        room: Arc::new(Semaphore::new(OUTGOING_KIB_MAX as usize)),
         written: written.clone(),
         attached: false,
         replies: 0,
     };
     let writing = write::run(sink, queue, unanswered.clone(), written, closing);
-    let reading = async move {
-        let _ = reader.run(frames, &unanswered).await;
+    let reading = async {
+        let _ = reader.run(&mut frames, &unanswered).await;
         // Dropping the queue lets the writing half finish what is in it.
+        drop(reader);
     };
     tokio::pin!(writing);
-    tokio::select! {
-        () = &mut writing => {}
+    let sink = tokio::select! {
+        sink = &mut writing => sink,
         () = reading => writing.await,
+    };
+    if let Ok(socket) = frames.reunite(sink) {
+        drain(socket.into_inner()).await;
     }
+}
+
+/// Reads what the client is still sending, for a while: closing a socket with unread data in it
+/// would take the close frame away from the client.
+async fn drain(mut socket: impl AsyncRead + Unpin) {
+    let mut buffer = vec![0; DRAIN_BUFFER_BYTES];
+    let read_all = async {
+        let mut bytes = 0;
+        while bytes < DRAINED_BYTES_MAX {
+            match socket.read(&mut buffer).await {
+                Ok(0) | Err(_) => return,
+                Ok(read) => bytes += read,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(DRAIN_TIME_MAX, read_all).await;
 }
 
 impl Reader {
     async fn run<S>(
         &mut self,
-        mut frames: SplitStream<WebSocketStream<S>>,
+        frames: &mut SplitStream<WebSocketStream<S>>,
         unanswered: &AtomicU32,
     ) -> Result<(), Gone>
     where
@@ -130,6 +159,12 @@ impl Reader {
         self.outgoing.send(outgoing).await.map_err(|_| Gone)
     }
 
+    async fn send_frame(&self, frame: Frame) -> Result<(), Gone> {
+        let kib = u32::try_from(frame.text.len().div_ceil(1024)).unwrap_or(u32::MAX);
+        let room = self.room.clone().acquire_many_owned(kib.min(OUTGOING_KIB_MAX)).await;
+        self.send(Outgoing::Frame(frame, room.map_err(|_| Gone)?)).await
+    }
+
     async fn message(&mut self, message: &Message) -> Result<(), Gone> {
         let frame: &[u8] = message.as_payload();
         let text = std::str::from_utf8(frame);
@@ -177,7 +212,7 @@ impl Reader {
     }
 
     async fn undecided(&mut self, error: &str) -> Result<(), Gone> {
-        self.send(Outgoing::Frame(Frame::unstamped(detect::undecided_error(error)))).await
+        self.send_frame(Frame::unstamped(detect::undecided_error(error))).await
     }
 
     async fn ask(&mut self, dialect: &'static dyn Dialect, ask: Ask) -> Result<(), Gone> {
@@ -276,7 +311,7 @@ impl Reader {
             }
             let parts = if entry.seq == cursor.seq.next() { cursor.parts } else { 0 };
             for frame in view.see_entry(&entry, parts) {
-                if self.send(Outgoing::Frame(frame)).await.is_err() {
+                if self.send_frame(frame).await.is_err() {
                     return Ok(Err(Gone));
                 }
             }
@@ -291,7 +326,7 @@ impl Reader {
         }
         frames.extend(view.pending());
         for frame in frames {
-            if self.send(Outgoing::Frame(frame)).await.is_err() {
+            if self.send_frame(frame).await.is_err() {
                 return Ok(Err(Gone));
             }
         }

@@ -11,7 +11,7 @@ use polyloop_agent::subscriber::{Ending, Subscription};
 use polyloop_dialects::{Cursor, Dialect, Frame, Reply};
 use polyloop_session::{Seq, WaitId};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_websockets::{CloseCode, Message, WebSocketStream};
@@ -28,7 +28,8 @@ const CLOSE_TIME_MAX: Duration = Duration::from_secs(2);
 const FRAMES_TOGETHER_MAX: usize = 64;
 
 pub(super) enum Outgoing {
-    Frame(Frame),
+    /// A frame, and the room it takes in the queue until it is written.
+    Frame(Frame, OwnedSemaphorePermit),
     /// Whatever is queued goes out.
     Flush,
     /// An answer, which gets the place of what was sent before it.
@@ -64,7 +65,7 @@ impl Close {
     }
 }
 
-type Sink<S> = SplitSink<WebSocketStream<S>, Message>;
+pub(super) type Sink<S> = SplitSink<WebSocketStream<S>, Message>;
 
 /// What the reading half needs to know of what was written.
 #[derive(Default)]
@@ -113,7 +114,8 @@ pub(super) async fn run<S>(
     unanswered: Arc<AtomicU32>,
     written: Arc<Written>,
     closing: CancellationToken,
-) where
+) -> Sink<S>
+where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut writer =
@@ -121,6 +123,7 @@ pub(super) async fn run<S>(
     if let Ok(close) = writer.write(queue, &unanswered, &closing).await {
         writer.close(&close).await;
     }
+    writer.sink
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
@@ -139,7 +142,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
                 outgoing = queue.recv() => match outgoing {
                     None => return Ok(Close::Answered),
                     Some(Outgoing::Close(close)) => return Ok(close),
-                    Some(Outgoing::Frame(frame)) => {
+                    Some(Outgoing::Frame(frame, _room)) => {
                         self.feed(frame).await?;
                         self.flush().await?;
                     }

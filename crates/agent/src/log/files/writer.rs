@@ -11,7 +11,7 @@ use polyloop_session::{Growth, LogEntry, Seq, SessionId};
 
 use super::super::{Flush, LineEncoder, LogError, Writer};
 use super::journal::Journal;
-use super::{FILE_MODE, INDEX_ENTRIES, Store, lock};
+use super::{FILE_MODE, INDEX_ENTRIES, LINE_BYTES_MAX, Store, lock, make_dir};
 
 pub(super) struct FileWriter {
     store: Arc<Store>,
@@ -22,6 +22,8 @@ pub(super) struct FileWriter {
     last: Seq,
     /// Something failed that this writer cannot undo; the session must be opened anew.
     failed: Option<String>,
+    /// Files that belong to the next flush.
+    unflushed: Vec<File>,
 }
 
 impl FileWriter {
@@ -33,7 +35,16 @@ impl FileWriter {
         encoder: Box<dyn LineEncoder>,
         last: Seq,
     ) -> FileWriter {
-        FileWriter { store, id, file: Arc::new(file), journal, encoder, last, failed: None }
+        FileWriter {
+            store,
+            id,
+            file: Arc::new(file),
+            journal,
+            encoder,
+            last,
+            failed: None,
+            unflushed: Vec::new(),
+        }
     }
 
     fn usable(&self) -> Result<(), LogError> {
@@ -53,23 +64,27 @@ impl FileWriter {
         Ok(before)
     }
 
-    fn blobs(&self, blobs: &[(String, String)]) -> io::Result<()> {
+    fn blobs(&mut self, blobs: &[(String, String)]) -> io::Result<()> {
         if blobs.is_empty() {
             return Ok(());
         }
         let dir = self.store.path(&self.id, "blobs");
-        std::fs::create_dir_all(&dir)?;
+        make_dir(&dir)?;
         for (name, text) in blobs {
             let mut options = OpenOptions::new();
             options.write(true).create(true).truncate(true).mode(FILE_MODE);
             let mut file = options.open(dir.join(name))?;
             file.write_all(text.as_bytes())?;
-            file.sync_data()?;
+            self.unflushed.push(file);
         }
+        // Their names too must survive the machine.
+        self.unflushed.push(File::open(&dir)?);
+        self.unflushed.push(File::open(&self.store.dir)?);
         Ok(())
     }
 
-    fn add(&mut self, entries: &[Arc<LogEntry>]) -> io::Result<()> {
+    /// Returns how long the file was before.
+    fn add(&mut self, entries: &[Arc<LogEntry>]) -> io::Result<u64> {
         let mut text = String::new();
         let (mut count, mut index) = (0, Vec::new());
         for entry in entries {
@@ -79,6 +94,9 @@ impl FileWriter {
                 index.push((entry.seq, text.len() as u64));
             }
             count += lines.lines.len() as u64;
+            if lines.lines.iter().any(|line| line.len() as u64 > LINE_BYTES_MAX) {
+                return Err(io::Error::other("it is too long for one line of the session's file"));
+            }
             lines.lines.iter().for_each(|line| text.push_str(line));
         }
         let before = self.write(&text)?;
@@ -91,18 +109,24 @@ impl FileWriter {
             known.summary.lines += count;
             known.summary.last = entries.last().map_or(known.summary.last, |entry| entry.at);
         }
-        Ok(())
+        Ok(before)
     }
 
-    async fn flush(&mut self) -> Result<(), LogError> {
-        let file = self.file.clone();
-        let done = tokio::task::spawn_blocking(move || file.sync_data()).await;
+    async fn flush(&mut self, before: u64) -> Result<(), LogError> {
+        let (file, others) = (self.file.clone(), std::mem::take(&mut self.unflushed));
+        let flushed = move || {
+            others.iter().try_for_each(File::sync_all)?;
+            file.sync_data()
+        };
+        let done = tokio::task::spawn_blocking(flushed).await;
         let error = match done {
             Ok(Ok(())) => return Ok(()),
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
         // After a failed flush the kernel may have dropped the data: asking again proves nothing.
+        // The batch is taken back, as far as that goes.
+        let _ = self.file.set_len(before);
         self.failed = Some(format!("a flush to disk failed: {error}"));
         self.usable()
     }
@@ -128,14 +152,17 @@ impl Writer for FileWriter {
             if self.last != expected_last {
                 return Err(LogError::Conflict { expected: expected_last, found: self.last });
             }
-            if let Err(error) = self.add(entries) {
-                // The encoder has seen entries that the file does not hold.
-                self.failed = Some(error.to_string());
-                return Err(self.store.error(&self.id, &error));
-            }
+            let before = match self.add(entries) {
+                Ok(before) => before,
+                Err(error) => {
+                    // The encoder has seen entries that the file does not hold.
+                    self.failed = Some(error.to_string());
+                    return Err(self.store.error(&self.id, &error));
+                }
+            };
             self.last = entries.last().map_or(self.last, |entry| entry.seq);
             match flush {
-                Flush::Disk => self.flush().await,
+                Flush::Disk => self.flush(before).await,
                 Flush::Process => Ok(()),
             }
         }

@@ -251,10 +251,11 @@ fn piece_bytes(rest: &str) -> usize {
     if rest.len() <= PIECE_BYTES_MAX {
         return rest.len();
     }
-    let behind_words = rest.char_indices().filter(|(_, c)| c.is_whitespace());
+    // Looks no further than a piece may reach: the rest may be one long word.
+    let reach = &rest[..rest.floor_char_boundary(PIECE_BYTES_MAX)];
+    let behind_words = reach.char_indices().filter(|(_, c)| c.is_whitespace());
     let mut ends = behind_words.map(|(at, c)| at + c.len_utf8());
-    let end = ends.find(|end| *end >= PIECE_BYTES_MIN).filter(|end| *end <= PIECE_BYTES_MAX);
-    end.unwrap_or_else(|| rest.floor_char_boundary(PIECE_BYTES_MAX))
+    ends.find(|end| *end >= PIECE_BYTES_MIN).unwrap_or(reach.len())
 }
 
 fn args_pieces(args: &str) -> Vec<Text> {
