@@ -124,6 +124,8 @@ pub(crate) struct Actor<V: View> {
     mailbox: mpsc::Receiver<Request<V>>,
     performers: SelectAll<BoxStream<'static, Performed>>,
     running: HashMap<Seq, CancellationToken>,
+    /// The server stops: what runs is wound down, and nothing begins.
+    closing: bool,
 }
 
 /// What the loop does after a request.
@@ -155,6 +157,7 @@ impl<V: View> Actor<V> {
             mailbox,
             performers: SelectAll::new(),
             running: HashMap::new(),
+            closing: false,
         };
         if actor.state.settings().is_none() {
             let settings = actor.kit.settings.clone();

@@ -9,11 +9,14 @@ on every attach.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from record import Message, Record
 from recorder import Recorder, Return, Shown, Visit
 
 QUOTE_CHARACTERS = 24
+# A turn may end, or another begin, before what a user asks for arrives.
+HARMLESS = {"nothing_running", "turn_running", "nothing_to_compact"}
 
 
 @dataclass
@@ -52,6 +55,8 @@ class _Comparison:
         for item, text in self.screen.items():
             self.text(item, text, whole=True)
         self.due()
+        for misplaced in self.recorder.misplaced:
+            self.problem(misplaced)
         return self.found
 
     def problem(self, text: str) -> None:
@@ -101,7 +106,7 @@ class _Comparison:
         recorded = self.record.messages.get(message["id"])
         what = f"{message['type']} {message['id']}"
         if recorded is None:
-            self.problem(f"{what} was shown and is not recorded")
+            self.not_recorded(message, what)
             return None
         if (recorded.type, recorded.payload) != (message["type"], message["payload"]):
             self.problem(f"{what} was shown otherwise than it is recorded")
@@ -114,6 +119,15 @@ class _Comparison:
         here.add(message["id"])
         self.seen.add(message["id"])
         return None if known or owed else _Place(what, recorded.seq, recorded.position)
+
+    def not_recorded(self, message: dict[str, Any], what: str) -> None:
+        """Only an answer to this client alone has no place in the record."""
+        if message["type"] == "context_info":
+            return
+        if message["type"] != "error":
+            self.problem(f"{what} was shown and is not recorded")
+        elif message["payload"]["details"].get("code") not in HARMLESS:
+            self.problem(f"it was told {message['payload']}")
 
     def text(self, item: str, shown: str, whole: bool) -> None:
         """What was shown is the beginning of the recorded text, or all of it."""

@@ -234,6 +234,8 @@ class KillRun:
         ways = [Return.CURSOR, Return.CURSOR, Return.SEQ, Return.NO_PLACE]
         for session in self.sessions:
             await session.connect(self.server.address, ways)
+        # Before that a session may not even have been recovered.
+        await asyncio.gather(*(r.attached() for s in self.sessions for r in s.recorders))
         hows = [r.visits[-1].how for s in self.sessions for r in s.recorders]
         self.tally.returns_with_cursor += hows.count(Return.CURSOR)
         self.tally.returns_with_seq += hows.count(Return.SEQ)
@@ -286,10 +288,6 @@ class KillRun:
                     f"{session.id}/{recorder.name}: the open request is {held.pending}, "
                     f"it was shown {request}"
                 )
-            for complaint in recorder.complaints:
-                # A turn may end before the wish to end it arrives.
-                if complaint["payload"]["details"].get("code") != "nothing_running":
-                    found.problems.append(f"{session.id}/{recorder.name}: {complaint['payload']}")
         for request in session.held.keys() - session.answered.keys():
             if held.pending != request and session.held[request] not in session.broke_off:
                 found.problems.append(f"{session.id}: {request} was left open and is not any more")

@@ -96,6 +96,7 @@ async def _replay(run: KillRun, session: Session) -> None:
     newcomer = Recorder(session.id, "newcomer")
     session.recorders, session.baseline = [newcomer], 0
     await newcomer.connect(run.server.address, Return.FROM_THE_START)
+    await newcomer.attached()
     replayed = await run.compare(session)
     run.tally.characters_replayed += replayed
     await newcomer.drop()

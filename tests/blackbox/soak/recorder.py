@@ -59,8 +59,8 @@ class Recorder:
         self.session = session
         self.name = name
         self.visits: list[Visit] = []
-        # Errors that went to this client alone.
-        self.complaints: list[dict[str, Any]] = []
+        # Messages with no place, or with one before the place that the client had already.
+        self.misplaced: list[str] = []
         self.seq = 0
         self.cursor: str | None = None
         self.loading = False
@@ -72,6 +72,8 @@ class Recorder:
         self.watch: Callable[[Recorder, dict[str, Any]], None] = lambda _recorder, _message: None
         # It left by itself, so nobody cut it off.
         self.away = True
+        self._attached = asyncio.Event()
+        self._last_kind = ""
         self._socket: ClientConnection | None = None
         self._reading: asyncio.Task[None] | None = None
 
@@ -113,13 +115,13 @@ class Recorder:
             self.news.set()
 
     def _take(self, message: dict[str, Any]) -> None:
-        if "seq" not in message:
-            if message["type"] == "error":
-                self.complaints.append(message)
-            self.news.set()
-            return
-        self.seq, self.cursor = message["seq"], message.get("cursor")
         kind, payload = message["type"], message["payload"]
+        if "seq" not in message:
+            self.misplaced.append(f"it was sent {message} without a place")
+            return
+        if message["seq"] < self.seq:
+            self.misplaced.append(f"its place went back from {self.seq} to {message['seq']}")
+        self.seq, self.cursor = message["seq"], message.get("cursor")
         shown = record.shown_text(message)
         item, text = shown if shown is not None else (None, "")
         self.visits[-1].shown.append(Shown(item, text, message))
@@ -128,10 +130,19 @@ class Recorder:
             self.open_request = message
         elif kind == "loading_state":
             self.loading, self.open_request = payload["loading"], None
+        elif kind == "context_info" and self._last_kind != "context_compacted":
+            self._attached.set()
         elif payload.get("type") == "function_call":
             self.open_request = None
+        self._last_kind = kind
         self.watch(self, message)
         self.news.set()
+
+    async def attached(self) -> None:
+        """Returns once all that attaching owes is there: a question is answered after that."""
+        self._attached.clear()
+        await self.send({"id": f"{self.session}-{self.name}", "type": "get_context_info"})
+        await asyncio.wait_for(self._attached.wait(), CONNECT_SECONDS_MAX)
 
     async def send(self, message: dict[str, Any]) -> bool:
         """False when there is nobody to send to."""
@@ -164,5 +175,5 @@ class Recorder:
             # Whoever comes without a place reads the record, and has its place from there.
             self.seq, self.cursor = max(self.seq, last_seq), None
         self.visits = [Visit(Return.STAYED, self.seq)]
-        self.complaints = []
+        self.misplaced = []
         return seen

@@ -19,6 +19,7 @@ SLEEP_SECONDS = 300
 HELD_SHARE = 0.3
 BREAK_OFF_SHARE = 0.06
 QUEUE_SHARE = 0.15
+COMPACT_SHARE = 0.05
 DROP_SHARE = 0.25
 
 UNICODE = "Zwölf Boxkämpfer jagen Viktor 🥊 quer über den großen Sylter Deich — 終わり. "
@@ -123,6 +124,8 @@ class Session:
         if self._in_flight is not None:
             return True
         await asyncio.sleep(self.random.uniform(0, 0.2))
+        if self.random.random() < COMPACT_SHARE:
+            return await speaker.send({"id": self.name("compact"), "type": "manual_compact"})
         sent = await self.say(speaker, self.script())
         if sent and self.queues and self.random.random() < 0.3:
             sent = await self.say(speaker, f"say: queued {self.name('queued')}")

@@ -24,15 +24,16 @@ const REPORTS_TOGETHER_MAX: usize = 64;
 impl<V: View> Actor<V> {
     /// Records what follows from the state, then starts and stops what is open.
     pub(super) async fn advance(&mut self) -> Result<(), LogError> {
-        loop {
+        while self.may_go_on() {
             match next(&self.state, &self.kit.limits) {
                 Next::Record(events) => self.record(events).await?,
                 Next::Steps(steps) => {
                     steps.into_iter().for_each(|step| self.perform(step));
-                    return Ok(());
+                    break;
                 }
             }
         }
+        Ok(())
     }
 
     fn perform(&mut self, step: Step) {
@@ -148,19 +149,26 @@ impl<V: View> Actor<V> {
 
     /// Stops what runs and waits for its last words, so that nothing is left to recover.
     pub(super) async fn close(&mut self) -> Result<(), LogError> {
-        let running: Vec<CancellationToken> = self.running.values().cloned().collect();
-        if running.is_empty() {
-            return Ok(());
+        self.closing = true;
+        // A turn that waits for an answer goes on after the restart; any other ends here.
+        let waits = self.state.turn().is_some_and(|turn| !turn.waits.is_empty());
+        if !waits && !self.running.is_empty() {
+            let by = Who::via(SHUTDOWN_VIA);
+            let reason: Text = "The server is shutting down".into();
+            let stopping = decide(&self.state, Command::Interrupt { reason, by }, &self.kit.limits);
+            self.record(stopping.unwrap_or_default()).await?;
         }
-        let by = Who::via(SHUTDOWN_VIA);
-        let reason: Text = "The server is shutting down".into();
-        let stopping = decide(&self.state, Command::Interrupt { reason, by }, &self.kit.limits);
-        self.record(stopping.unwrap_or_default()).await?;
+        self.running.values().for_each(CancellationToken::cancel);
         self.advance().await?;
         while let Some(performed) = self.performers.next().await {
             self.take_in(performed).await?;
             self.advance().await?;
         }
         Ok(())
+    }
+
+    /// Whether anything may follow from the state: nothing new begins while the server stops.
+    fn may_go_on(&self) -> bool {
+        !self.closing || self.state.turn().is_some_and(|turn| turn.stopping.is_some())
     }
 }
