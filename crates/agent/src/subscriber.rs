@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use polyloop_session::{LogEntry, SessionId, Update};
+use polyloop_session::{LogEntry, Seq, SessionId, Update};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc};
 
@@ -20,7 +20,8 @@ pub trait View: Send + 'static {
     type Kind: Copy + Eq + Send + Sync + 'static;
     type Frame: Clone + Send + Sync + 'static;
 
-    fn open(kind: Self::Kind, session: &SessionId) -> Self;
+    /// A view of what comes after the entry `at`, which is not inside a turn.
+    fn open(kind: Self::Kind, session: &SessionId, at: Seq) -> Self;
 
     /// Takes in an entry that nobody is to be shown.
     fn skip(&mut self, entry: &LogEntry);

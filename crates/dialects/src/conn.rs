@@ -102,11 +102,12 @@ pub struct View {
 }
 
 impl View {
-    pub fn new(dialect: &dyn Dialect, session: &SessionId) -> View {
+    /// A view of what comes after the entry `at`, which must not be inside a turn.
+    pub fn new(dialect: &dyn Dialect, session: &SessionId, at: Seq) -> View {
         View {
             encoder: dialect.encoder(session),
             session: session.clone(),
-            at: Seq::NONE,
+            at,
             sent: Sent::default(),
         }
     }

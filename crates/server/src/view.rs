@@ -7,7 +7,7 @@ use polyloop_agent::log::{Codec, Line, LineEncoder, Lines};
 use polyloop_agent::subscriber;
 use polyloop_dialects::agentloop::file;
 use polyloop_dialects::{Dialect, Frame, View};
-use polyloop_session::{LogEntry, SessionId, Timestamp, Update};
+use polyloop_session::{LogEntry, Seq, SessionId, Timestamp, Update};
 
 /// A session as the clients of one dialect see it.
 pub struct DialectView(View);
@@ -28,8 +28,8 @@ impl subscriber::View for DialectView {
     type Kind = DialectKind;
     type Frame = Frame;
 
-    fn open(kind: DialectKind, session: &SessionId) -> DialectView {
-        DialectView(View::new(kind.0, session))
+    fn open(kind: DialectKind, session: &SessionId, at: Seq) -> DialectView {
+        DialectView(View::new(kind.0, session, at))
     }
 
     fn skip(&mut self, entry: &LogEntry) {

@@ -206,9 +206,12 @@ impl State {
 
     fn end_turn(&mut self, outcome: &Outcome) {
         let Some(turn) = self.turn.take() else { return };
-        let is_work = !matches!(turn.work, Work::Compact { .. });
-        if is_work && matches!(outcome, Outcome::Interrupted { .. }) {
-            self.paused = true;
+        if !matches!(outcome, Outcome::Interrupted { .. }) {
+            return;
+        }
+        self.paused = true;
+        // A compaction is no work to take up again.
+        if !matches!(turn.work, Work::Compact { .. }) {
             let by_person = match &turn.stopping {
                 Some(Stop::Interrupted { by, .. }) => &*by.via != SHUTDOWN_VIA,
                 Some(Stop::Denied { .. }) => true,

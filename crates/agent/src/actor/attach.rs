@@ -33,8 +33,8 @@ impl<V: View> Actor<V> {
 
     /// A view for all clients of a kind, caught up with the running turn.
     async fn view(&mut self, kind: V::Kind, head: Seq) -> Result<V, LogError> {
-        let mut view = V::open(kind, &self.id);
         let mut after = self.state.turn().map_or(head, |turn| turn.id.0.before());
+        let mut view = V::open(kind, &self.id, after);
         while after < head {
             let page = self.kit.log.read(&self.id, after, head).await?;
             page.iter().for_each(|entry| view.skip(entry));

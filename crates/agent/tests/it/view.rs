@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use polyloop_agent::subscriber::View;
-use polyloop_session::{LogEntry, SessionId, Update};
+use polyloop_session::{LogEntry, Seq, SessionId, Update};
 
 /// Views of one kind share a probe; each test makes its own.
 #[derive(Clone, Copy)]
@@ -74,7 +74,7 @@ impl View for Seeing {
     type Kind = Kind;
     type Frame = Frame;
 
-    fn open(kind: Kind, _: &SessionId) -> Seeing {
+    fn open(kind: Kind, _: &SessionId, _: Seq) -> Seeing {
         kind.0.opened.fetch_add(1, Ordering::SeqCst);
         Seeing(kind.0)
     }

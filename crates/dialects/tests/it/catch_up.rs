@@ -254,7 +254,7 @@ fn late_view(told: &Told) -> Result<(), String> {
 
 /// An answer to one client is stamped with its place, and from there nothing is missing.
 fn by_place(told: &Told) -> Result<(), String> {
-    let mut view = View::new(&Agentloop, &session());
+    let mut view = View::new(&Agentloop, &session(), polyloop_session::Seq::NONE);
     for (at, moment) in told.moments.iter().enumerate() {
         let complaint = Complaint::new("Invalid message format", "it is empty", "bad_message");
         let reply = Agentloop.reply(Some(&session()), 1, &Reply::Complaint(complaint));
@@ -358,4 +358,17 @@ fn random_sessions_are_worth_watching() {
 fn an_empty_session_owes_nothing() {
     assert!(Moment::default().attach(None).is_empty());
     assert!(Moment::default().attach(Some(&Cursor::at(Seq(9)))).is_empty());
+}
+
+/// Whoever attaches is where the log ends, also when there is nothing to catch up with.
+#[test]
+fn who_attaches_is_at_the_head() {
+    for scenario in scenarios() {
+        for moment in Moment::all(&scenario.updates(scenario.steps.len())) {
+            let (place, head) = (moment.open_view().place(), moment.state.last_seq());
+            let place = String::from_utf8_lossy(&place).into_owned();
+            let at = |end: &str| place.contains(&format!("\"seq\":{head}{end}"));
+            assert!(at("}") || at(","), "{}: {place} at {head}", scenario.name);
+        }
+    }
 }

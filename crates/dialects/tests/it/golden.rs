@@ -221,7 +221,7 @@ fn requests_say_what_they_present() {
     let mut presented = 0;
     for scenario in scenarios() {
         let updates = scenario.updates(scenario.steps.len());
-        let mut view = View::new(&Agentloop, &session());
+        let mut view = View::new(&Agentloop, &session(), polyloop_session::Seq::NONE);
         let mut frames: Vec<Frame> = updates.iter().flat_map(|update| view.see(update)).collect();
         frames.extend(Moment::all(&updates).iter().flat_map(|moment| moment.frames(None)));
         for frame in frames {

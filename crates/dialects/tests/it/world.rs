@@ -24,7 +24,7 @@ fn all_json(frames: Vec<Frame>) -> Vec<Value> {
 
 /// The frames that a client which never leaves is sent, by update.
 pub fn sent(updates: &[Update]) -> Vec<Vec<Value>> {
-    let mut view = View::new(&Agentloop, &session());
+    let mut view = View::new(&Agentloop, &session(), Seq::NONE);
     updates.iter().map(|update| all_json(view.see(update))).collect()
 }
 
@@ -95,7 +95,7 @@ impl Moment {
     pub fn frames(&self, since: Option<&Cursor>) -> Vec<Frame> {
         let head = self.state.last_seq();
         let from = self.from(since.map(|cursor| cursor.seq));
-        let mut view = View::new(&Agentloop, &session());
+        let mut view = View::new(&Agentloop, &session(), from);
         let cursor = since.cloned().unwrap_or_else(|| Cursor::at(head));
         let cursor = Cursor { seq: cursor.seq.min(head), ..cursor };
         let (mut frames, mut resumed) = (Vec::new(), false);
@@ -125,8 +125,8 @@ impl Moment {
 
     /// A view for all who watch from now on, as the session's actor opens one.
     pub fn open_view(&self) -> View {
-        let mut view = View::new(&Agentloop, &session());
         let from = self.from(None);
+        let mut view = View::new(&Agentloop, &session(), from);
         self.log.iter().filter(|entry| entry.seq > from).for_each(|entry| view.skip(entry));
         for growth in self.live.growths() {
             view.see(&Update::Grew(growth));

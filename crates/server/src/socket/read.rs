@@ -292,7 +292,7 @@ impl Reader {
         attached: Attached<DialectView>,
     ) -> Result<Result<(), Gone>, Complaint> {
         let Attached { head, from, live, subscription } = attached;
-        let mut view = View::new(dialect, handle.id());
+        let mut view = View::new(dialect, handle.id(), from);
         let is_new = self.since.is_none();
         let cursor = self.since.clone().unwrap_or_else(|| Cursor::at(head));
         let cursor = Cursor { seq: cursor.seq.min(head), ..cursor };
