@@ -1,7 +1,8 @@
 //! What the checks need besides Rust: Python with `websockets`, node with `ws`.
 //!
-//! Packages go into the target folder and nowhere else, and only when asked for; programs of the
-//! system are never installed, only named.
+//! Nothing is installed unless asked for: packages of Python and node go into the target folder,
+//! programs of the system come from Debian's packages where there is an `apt-get`, and are named
+//! elsewhere.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ const INSTALL_TIME_MAX: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Args)]
 pub struct Install {
-    /// Fetch missing Python and node packages into the target folder [implied by CI=true]
+    /// Install what is missing: Debian packages, and Python and node packages into the target
+    /// folder [implied by CI=true]
     #[arg(long)]
     install: bool,
 }
@@ -40,6 +42,40 @@ pub fn rust(place: &Place) -> Result<(), String> {
     }
     let missing = missing.join(" and ");
     Err(format!("cargo {missing} is missing; run `rustup component add rustfmt clippy`"))
+}
+
+/// Programs that the tests call, how to see that one is there, and the Debian package it is in.
+const PROGRAMS: &[(&[&str], &str)] = &[
+    (&["python3", "-c", "import venv, ensurepip"], "python3-venv"),
+    (&["node", "--version"], "nodejs"),
+    (&["npm", "--version"], "npm"),
+    (&["perl", "--version"], "perl"),
+    (&["setsid", "--version"], "util-linux"),
+    (&["git", "--version"], "git"),
+];
+
+/// Programs of the system.
+pub fn system(place: &Place, install: &Install) -> Result<(), String> {
+    let is_missing = |check: &&[&str]| read(place.program(check[0]).args(&check[1..])).is_err();
+    let missing = || PROGRAMS.iter().filter(|(check, _)| is_missing(check));
+    let packages: Vec<&str> = missing().map(|(_, package)| *package).collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let hint = format!("missing; on Debian: apt-get install {}", packages.join(" "));
+    if !install.allowed() {
+        return Err(hint);
+    }
+    let apt = |words: &[&str]| show(place.program("apt-get").args(words), INSTALL_TIME_MAX);
+    let installed = apt(&["update", "--quiet"]).and_then(|()| {
+        let words = ["install", "--yes", "--quiet", "--no-install-recommends"];
+        apt(&[&words[..], &packages[..]].concat())
+    });
+    installed.map_err(|why| format!("{why}; {hint}"))?;
+    match missing().next() {
+        None => Ok(()),
+        Some((check, _)) => Err(format!("{} is still missing; {hint}", check[0])),
+    }
 }
 
 /// Python with what the tests import.

@@ -1,5 +1,7 @@
 //! Attaching: head, what is live and the subscription belong to one moment, whatever happens.
 
+use polyloop_agent::model::Chunk;
+use polyloop_session::item::ItemKind;
 use polyloop_session::{Event, Seq};
 
 use super::client::Client;
@@ -109,4 +111,33 @@ async fn a_client_is_fed_from_the_start_of_the_turn_it_left() {
     let idle = client.handle.attach(rig.kind, None, true).await.unwrap();
     assert_eq!((idle.from, idle.head), (client.last(), client.last()));
     assert!(idle.live.is_empty());
+}
+
+/// Two items of one answer grow by turns, piece by piece and many pieces at once.
+#[tokio::test]
+async fn items_that_grow_by_turns_keep_their_places() {
+    let (model, strings) = Strings::new();
+    let rig = Rig::new(|setup| setup.model(model));
+    let mut client = rig.client("s").await;
+    let hand = strings.hand();
+    client.send("go").await.unwrap();
+    for block in [0, 1] {
+        hand.give(Chunk::Started { block, kind: ItemKind::Text });
+    }
+    for n in 0..300 {
+        let block = u32::from(n % 3 == 0);
+        hand.give(Chunk::Text { block, text: word(n).into() });
+        if n % 100 == 99 {
+            client.until("growth", |c| c.was_shown(&word(n))).await.unwrap();
+        }
+    }
+    for block in [0, 1] {
+        hand.give(Chunk::Ended { block, opaque: None });
+    }
+    hand.give(Chunk::Done);
+    client.until_idle().await.unwrap();
+    let whole = |is: fn(usize) -> bool| (0..300).filter(|n| is(*n)).map(word).collect::<String>();
+    assert_eq!(client.texts(), [whole(|n| n % 3 != 0), whole(|n| n % 3 == 0)]);
+    let shown: Vec<&String> = client.shown.values().collect();
+    assert_eq!(shown, [&whole(|n| n % 3 != 0), &whole(|n| n % 3 == 0)]);
 }
