@@ -16,10 +16,13 @@ pub enum Part {
 pub enum ItemKind {
     Text,
     Reasoning,
-    /// `call_ref` is the provider's own id of the call, sent back to it with the result.
+    /// `call_ref` is the provider's own id of the call, sent back to it with the result; `native`
+    /// when the model called its provider's own shell tool.
     ToolCall {
         name: Text,
         call_ref: Text,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        native: bool,
     },
 }
 

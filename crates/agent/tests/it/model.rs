@@ -97,7 +97,7 @@ pub fn called(calls: &[(&str, String)]) -> Vec<Chunk> {
     let mut chunks = Vec::new();
     for (block, (name, args)) in (0..).zip(calls) {
         let call_ref = format!("call_{block}").into();
-        let kind = ItemKind::ToolCall { name: (*name).into(), call_ref };
+        let kind = ItemKind::ToolCall { name: (*name).into(), call_ref, native: false };
         chunks.push(Chunk::Started { block, kind });
         chunks.push(Chunk::Args { block, text: args.as_str().into() });
         chunks.push(Chunk::Ended { block, opaque: None });

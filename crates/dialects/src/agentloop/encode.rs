@@ -19,8 +19,8 @@ use serde::Serialize;
 
 use super::ids::{IdKind, Ids};
 use super::wire::{
-    ApplyPatch, Code, ErrorDetails, Message, Payload, ResponseItem, TextPart, ToolMetadata,
-    ToolOutput,
+    ApplyPatch, Code, ErrorDetails, Message, Payload, ResponseItem, ShellAction, TextPart,
+    ToolMetadata, ToolOutput,
 };
 use crate::conn::Out;
 use crate::{Encoder, Frame, Reply};
@@ -256,9 +256,10 @@ impl AgentloopEncoder {
             }
             // Cut inside its arguments: it was never a call.
             ItemKind::ToolCall { .. } if item.proposal.is_none() => {}
-            ItemKind::ToolCall { .. } => {
+            ItemKind::ToolCall { native, .. } => {
+                let native = *native;
                 self.function_call(id, out);
-                out.push(Made::Part(call_output(id, end, text, result)));
+                out.push(Made::Part(call_output(id, native, end, text, result)));
             }
         }
         self.items.remove(&id);
@@ -267,16 +268,24 @@ impl AgentloopEncoder {
     /// Sends the call once the decision is in, and only once.
     fn function_call(&mut self, id: ItemId, out: &mut Vec<Made>) {
         let Some(item) = self.items.get_mut(&id) else { return };
-        let (ItemKind::ToolCall { name, .. }, Some(proposal)) = (&item.kind, &item.proposal) else {
+        let (ItemKind::ToolCall { name, native, .. }, Some(proposal)) =
+            (&item.kind, &item.proposal)
+        else {
             return;
         };
         if item.called {
             return;
         }
-        let (name, arguments) = shown_call(name, proposal);
+        let call = if *native {
+            let command = proposal.judgement.command.iter().map(|word| word.to_string()).collect();
+            let action = ShellAction { command };
+            ResponseItem::LocalShellCall { id: format!("shell_{id}"), action, status: "completed" }
+        } else {
+            let (name, arguments) = shown_call(name, proposal);
+            let id = format!("call_{id}");
+            ResponseItem::FunctionCall { call_id: id.clone(), id, name, arguments }
+        };
         item.called = true;
-        let id = format!("call_{id}");
-        let call = ResponseItem::FunctionCall { call_id: id.clone(), id, name, arguments };
         out.push(Made::Part(Payload::ResponseItem(call)));
     }
 
@@ -471,7 +480,13 @@ fn shown_call(name: &str, proposal: &Proposal) -> (String, String) {
     ("shell".to_string(), to_json(&Shell { command: &proposal.judgement.command }))
 }
 
-fn call_output(id: ItemId, end: End, text: &str, result: Option<&ToolResult>) -> Payload {
+fn call_output(
+    id: ItemId,
+    native: bool,
+    end: End,
+    text: &str,
+    result: Option<&ToolResult>,
+) -> Payload {
     let failed = i32::from(end != End::Whole);
     let metadata = ToolMetadata {
         exit_code: result.and_then(|r| r.exit_code).unwrap_or(failed),
@@ -484,10 +499,12 @@ fn call_output(id: ItemId, end: End, text: &str, result: Option<&ToolResult>) ->
         (End::Whole, _) | (_, None) => text,
         (_, Some(seen)) => seen,
     };
-    let item = ResponseItem::FunctionCallOutput {
-        id: format!("output_{id}"),
-        call_id: format!("call_{id}"),
-        output: to_json(&ToolOutput { output: shown, metadata }),
+    let output = to_json(&ToolOutput { output: shown, metadata });
+    let item = if native {
+        ResponseItem::LocalShellCallOutput { id: format!("shell_output_{id}"), output }
+    } else {
+        let call_id = format!("call_{id}");
+        ResponseItem::FunctionCallOutput { id: format!("output_{id}"), call_id, output }
     };
     Payload::ResponseItem(item)
 }

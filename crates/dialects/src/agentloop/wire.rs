@@ -165,6 +165,8 @@ pub(super) enum ResponseItem {
     Message { id: String, role: &'static str, content: [TextPart; 1] },
     FunctionCall { id: String, call_id: String, name: String, arguments: String },
     FunctionCallOutput { id: String, call_id: String, output: String },
+    LocalShellCall { id: String, action: ShellAction, status: &'static str },
+    LocalShellCallOutput { id: String, output: String },
     Reasoning { id: String, content: [TextPart; 1], duration_ms: i64 },
 }
 
@@ -179,6 +181,11 @@ impl TextPart {
     pub(super) fn new(text: &str) -> TextPart {
         TextPart { kind: "input_text", text: text.to_string() }
     }
+}
+
+#[derive(Serialize)]
+pub(super) struct ShellAction {
+    pub command: Vec<String>,
 }
 
 /// What the `output` text of a call's result holds, as JSON.

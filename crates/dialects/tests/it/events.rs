@@ -189,7 +189,7 @@ impl<'a> Choices<'a> {
 
     fn item(&mut self) -> ItemKind {
         let name = self.one(&["bash", "apply_patch"]).into();
-        let call = ItemKind::ToolCall { name, call_ref: self.text() };
+        let call = ItemKind::ToolCall { name, call_ref: self.text(), native: false };
         self.one(&[ItemKind::Text, ItemKind::Reasoning, call])
     }
 

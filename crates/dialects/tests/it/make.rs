@@ -72,7 +72,12 @@ pub fn completed(of: u64, text: &str, result: Option<ToolResult>) -> Event {
 }
 
 pub fn tool(name: &str) -> ItemKind {
-    ItemKind::ToolCall { name: name.into(), call_ref: "t1".into() }
+    ItemKind::ToolCall { name: name.into(), call_ref: "t1".into(), native: false }
+}
+
+/// A call of the model's own shell.
+pub fn native_shell() -> ItemKind {
+    ItemKind::ToolCall { name: "bash".into(), call_ref: "t1".into(), native: true }
 }
 
 pub fn proposed(of: u64, args: &str, judgement: Judgement) -> Event {

@@ -19,17 +19,12 @@ use super::asked;
 use super::compare::opened;
 use super::fixture::{SEEDS, golden};
 use super::make::{
-    begun, call, client, completed, entries, item, judgement, proposed, started, tool, updates,
-    waits,
+    begun, call, client, completed, entries, item, judgement, native_shell, proposed, started,
+    tool, updates, waits,
 };
 use super::world::{sent, session};
 
 mod lines;
-
-/// No event says yet that a model called its native shell, so these items cannot be sent. (Files
-/// that hold them are read.)
-const MISSING: [&str; 2] =
-    ["seed-000/08-local-shell-call.json", "seed-000/09-local-shell-call-output.json"];
 
 type Check = fn(&str);
 
@@ -42,6 +37,8 @@ fn checks() -> Vec<(&'static str, Check)> {
         ("seed-000/05-assistant-message.json", assistant_message),
         ("seed-000/06-function-call.json", function_call),
         ("seed-000/07-function-call-output.json", function_call_output),
+        ("seed-000/08-local-shell-call.json", local_shell_call),
+        ("seed-000/09-local-shell-call-output.json", local_shell_call_output),
         ("seed-000/10-reasoning.json", reasoning),
         ("seed-000/11-system-message.json", system_message),
         ("seed-000/12-loading-state.json", loading_state),
@@ -94,29 +91,9 @@ fn no_example_is_forgotten() {
     }
     let in_seed = |seed: &str| found.iter().filter(|name| name.starts_with(seed)).count();
     assert_eq!((in_seed("seed-000"), in_seed("seed-002")), (19, 17));
-    let checked = checks().into_iter().map(|(name, _)| name).chain(MISSING);
-    let checked: Vec<String> = checked.map(str::to_string).collect();
+    let checked: Vec<String> = checks().iter().map(|(name, _)| name.to_string()).collect();
     assert_eq!(found, checked.iter().cloned().collect());
     assert_eq!(found.len(), checked.len(), "an example is checked twice");
-}
-
-/// What is missing is really missing: when it can be sent, its examples move to the checks.
-#[test]
-fn native_shell_items_cannot_be_sent_yet() {
-    let kinds = [ItemKind::Text, ItemKind::Reasoning, tool("local_shell")].map(|kind| {
-        let json = serde_json::to_value(&kind).unwrap();
-        json["kind"].as_str().unwrap().to_string()
-    });
-    assert_eq!(kinds, ["text", "reasoning", "tool_call"]);
-    let touch = judgement(Effect::Execute, &["git", "status"], None);
-    let call = [started(3, tool("local_shell")), proposed(4, "{}", touch), runs(4)];
-    let frames = frames(after(call));
-    assert!(frames.iter().all(|frame| frame["payload"]["type"] != "local_shell_call"));
-    for name in MISSING {
-        let example = parse(&text_of(name));
-        let kind = example["payload"]["type"].as_str().unwrap().to_string();
-        assert!(kind.starts_with("local_shell_call"), "{kind}");
-    }
 }
 
 // What clients send.
@@ -232,12 +209,25 @@ fn function_call(text: &str) {
 }
 
 fn function_call_output(text: &str) {
+    is_like(text, git_status(tool("bash")));
+}
+
+fn local_shell_call(text: &str) {
+    let status = judgement(Effect::Execute, &["git", "status"], None);
+    is_like(text, last(after([started(3, native_shell()), proposed(4, "{}", status), runs(4)])));
+}
+
+fn local_shell_call_output(text: &str) {
+    is_like(text, git_status(native_shell()));
+}
+
+/// What is sent when such a call has told the status of a repository.
+fn git_status(call: ItemKind) -> Value {
     let status = judgement(Effect::Execute, &["git", "status"], None);
     let shown = "On branch main\nnothing to commit, working tree clean";
     let result = ToolResult { exit_code: Some(0), duration_ms: 100, ..ToolResult::default() };
     let done = completed(4, shown, Some(result));
-    let call = [started(3, tool("bash")), proposed(4, "{}", status), runs(4), done];
-    is_like(text, last(after(call)));
+    last(after([started(3, call), proposed(4, "{}", status), runs(4), done]))
 }
 
 fn reasoning(text: &str) {

@@ -241,7 +241,7 @@ impl Turn {
         line: &mut Line,
     ) {
         let Some(item) = self.items.get_mut(&id) else { return };
-        let ItemKind::ToolCall { name, call_ref } = &item.kind else { return };
+        let ItemKind::ToolCall { name, call_ref, native: _ } = &item.kind else { return };
         let piece = Piece::ToolCall {
             call: Some(item.call),
             item: id,

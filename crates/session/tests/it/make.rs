@@ -71,7 +71,7 @@ pub fn queued(text: &str, tokens: u64) -> Event {
 }
 
 pub fn tool(name: &str, call_ref: &str) -> ItemKind {
-    ItemKind::ToolCall { name: name.into(), call_ref: call_ref.into() }
+    ItemKind::ToolCall { name: name.into(), call_ref: call_ref.into(), native: false }
 }
 
 /// A call that every asking mode asks about.

@@ -75,7 +75,7 @@ impl Story {
                 self.waits.insert(WaitId(seq), *item);
             }
             Event::ToolProposed { item, args, .. } => {
-                if let Some((_, ItemKind::ToolCall { name, call_ref })) = self.items.get(item) {
+                if let Some((_, ItemKind::ToolCall { name, call_ref, .. })) = self.items.get(item) {
                     let asked = [call_ref.clone(), name.clone(), args.clone()];
                     self.tools.push(Tool { seq, item: *item, asked, result: None });
                 }

@@ -146,7 +146,8 @@ fn reply(steps: Vec<Step>, asked: &Asked) -> Reply {
 }
 
 fn tool_call(name: Text, asked: &Asked, block: usize) -> ItemKind {
-    ItemKind::ToolCall { name, call_ref: format!("{}_{block}", asked.ref_prefix).into() }
+    let call_ref = format!("{}_{block}", asked.ref_prefix).into();
+    ItemKind::ToolCall { name, call_ref, native: false }
 }
 
 fn failed(failure: Failure) -> Ending {

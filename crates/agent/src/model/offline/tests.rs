@@ -116,7 +116,7 @@ fn assembled(chunks: Vec<Chunk>) -> Answer {
                 answer.parts.push(match kind {
                     ItemKind::Text => AssistantPart::Text(text),
                     ItemKind::Reasoning => AssistantPart::Reasoning { text, opaque: None },
-                    ItemKind::ToolCall { name, call_ref } => {
+                    ItemKind::ToolCall { name, call_ref, .. } => {
                         AssistantPart::ToolCall { call_ref, name, args: text }
                     }
                 });
