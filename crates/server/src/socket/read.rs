@@ -46,6 +46,13 @@ struct Reader {
     replies: u64,
 }
 
+/// Whether the client knows that its session's store fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Told {
+    Already,
+    NotYet,
+}
+
 /// The connection must end.
 struct Gone;
 
@@ -116,7 +123,7 @@ impl Reader {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         if self.dialect.is_some() && self.client.session.is_some() {
-            self.attach().await?;
+            self.attach(Told::NotYet).await?;
         }
         let written = self.written.clone();
         loop {
@@ -125,7 +132,8 @@ impl Reader {
                 // The session ended under its client, who need not say anything to go on with it.
                 () = written.detached() => {
                     if !self.app.closing.is_cancelled() {
-                        self.attach_if_needed().await?;
+                        // If it fails again the client knows already.
+                        self.attach_if_needed(Told::Already).await?;
                     }
                     continue;
                 }
@@ -206,7 +214,7 @@ impl Reader {
         self.dialect = Some(dialect);
         self.client.who.via = dialect.name().into();
         if self.client.session.is_some() {
-            self.attach().await?;
+            self.attach(Told::NotYet).await?;
         }
         self.decode(dialect, text.unwrap_or("")).await
     }
@@ -223,7 +231,7 @@ impl Reader {
             };
         }
         // Subscribe first: whoever asks must see what comes of it.
-        if !self.attach_if_needed().await? {
+        if !self.attach_if_needed(Told::NotYet).await? {
             return Ok(());
         }
         let Some(handle) = self.handle.clone() else { return Ok(()) };
@@ -255,20 +263,20 @@ impl Reader {
     }
 
     /// False when it is not possible now; the client was told why, and its place is kept.
-    async fn attach_if_needed(&mut self) -> Result<bool, Gone> {
+    async fn attach_if_needed(&mut self, told: Told) -> Result<bool, Gone> {
         if let Some(place) = self.written.take_detached() {
             self.since = Some(place);
             self.attached = false;
         }
         if !self.attached {
-            self.attach().await?;
+            self.attach(told).await?;
         }
         Ok(self.attached)
     }
 
     /// Attaches to the connection's session, making one if it has none. What it has missed goes
     /// out first, then what comes.
-    async fn attach(&mut self) -> Result<(), Gone> {
+    async fn attach(&mut self, told: Told) -> Result<(), Gone> {
         let Some(dialect) = self.dialect else { return Ok(()) };
         let id = self.client.session.get_or_insert_with(clock::new_session_id).clone();
         let handle = self.app.sessions.handle(id, self.client.who.clone());
@@ -281,6 +289,7 @@ impl Reader {
         };
         match caught_up {
             Ok(done) => done,
+            Err(_) if told == Told::Already => Ok(()),
             Err(complaint) => self.reply(dialect, Reply::Complaint(complaint)).await,
         }
     }
