@@ -79,9 +79,7 @@ pub(crate) enum Request<V: View> {
         reply: oneshot::Sender<bool>,
     },
     /// End in good order: the server stops.
-    Close {
-        reply: oneshot::Sender<()>,
-    },
+    Close,
 }
 
 pub struct Attach<V: View> {
@@ -255,9 +253,8 @@ impl<V: View> Actor<V> {
                     return Ok(Flow::End);
                 }
             }
-            Request::Close { reply } => {
+            Request::Close => {
                 self.close().await?;
-                let _ = reply.send(());
                 return Ok(Flow::End);
             }
         }

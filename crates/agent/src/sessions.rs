@@ -40,6 +40,18 @@ impl<V: View> Clone for Running<V> {
     }
 }
 
+impl<V: View> Running<V> {
+    /// `None` when the actor went without an answer. A request that comes into the mailbox in that
+    /// very moment lies there as long as anyone can send to it, so its end alone is no sign.
+    async fn answered<T>(&self, mut answer: oneshot::Receiver<T>) -> Option<T> {
+        tokio::select! {
+            biased;
+            answered = &mut answer => answered.ok(),
+            () = self.gone.cancelled() => answer.try_recv().ok(),
+        }
+    }
+}
+
 pub struct Sessions<V: View> {
     shared: Arc<Shared<V>>,
 }
@@ -147,7 +159,7 @@ impl<V: View> Sessions<V> {
         if let Some(running) = slot.as_ref() {
             let (reply, answer) = oneshot::channel();
             let sent = running.mailbox.send(Request::CloseIfIdle { reply }).await.is_ok();
-            if sent && answer.await == Ok(false) {
+            if sent && running.answered(answer).await == Some(false) {
                 return Ok(Archived::Active);
             }
             running.gone.cancelled().await;
@@ -168,17 +180,14 @@ impl<V: View> Sessions<V> {
     pub async fn close(&self) {
         self.shared.closing.cancel();
         let slots: Vec<Slot<V>> = self.slots().values().cloned().collect();
-        let mut answers = Vec::new();
+        let mut ending = Vec::new();
         for slot in slots {
             let Some(running) = slot.lock().await.clone() else { continue };
-            let (reply, answer) = oneshot::channel();
-            if running.mailbox.send(Request::Close { reply }).await.is_ok() {
-                answers.push((running, answer));
-            }
+            let _ = running.mailbox.send(Request::Close).await;
+            ending.push(running.gone);
         }
-        for (running, answer) in answers {
-            let _ = answer.await;
-            running.gone.cancelled().await;
+        for gone in ending {
+            gone.cancelled().await;
         }
     }
 
@@ -318,9 +327,10 @@ impl<V: View> Handle<V> {
 
     /// Notes what went to one client alone; given up if the session is busy or asleep.
     pub async fn audit(&self, line: impl FnOnce(Timestamp, Seq) -> String + Send + 'static) {
-        let slot = self.sessions.slot(&self.id);
-        let running = slot.lock().await.clone();
         // A note is no reason to wake a session.
+        let slot = self.sessions.slots().get(&self.id).cloned();
+        let Some(slot) = slot else { return };
+        let running = slot.lock().await.clone();
         if let Some(running) = running {
             let _ = running.mailbox.try_send(Request::Audit { line: Box::new(line) });
         }
@@ -341,7 +351,7 @@ impl<V: View> Handle<V> {
             if running.mailbox.send(request(reply)).await.is_err() {
                 continue;
             }
-            if let Ok(answer) = answer.await {
+            if let Some(answer) = running.answered(answer).await {
                 return Ok(answer);
             }
             running.gone.cancelled().await;
