@@ -214,7 +214,6 @@ fn check_whole_story(stage: &Stage, log: &[Arc<LogEntry>]) {
 async fn in_memory() {
     for moment in [Moment::Before, Moment::After] {
         let writes = at_every_write(true, false, moment).await;
-        eprintln!("{writes}");
         assert!(writes > 50, "{writes}");
     }
 }
