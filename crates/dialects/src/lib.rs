@@ -115,7 +115,15 @@ impl Complaint {
 
 impl From<&Refusal> for Complaint {
     fn from(refusal: &Refusal) -> Complaint {
-        Complaint::new(&refusal.to_string(), refusal.to_string(), refusal.code())
+        let told = refusal.to_string();
+        let message = match refusal {
+            // Whoever names no request answers nothing that is pending; the rest is detail.
+            Refusal::AlreadySettled { .. } | Refusal::Withdrawn => {
+                Refusal::NoPendingApproval.to_string()
+            }
+            _ => told.clone(),
+        };
+        Complaint::new(&message, told, refusal.code())
     }
 }
 

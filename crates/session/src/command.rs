@@ -86,6 +86,7 @@ pub enum Refusal {
     QueueFull { limit: usize },
     NoPendingApproval,
     AlreadySettled { by: String },
+    Withdrawn,
     AlreadyExplaining,
     NotAnEdit,
     Refused { reason: Text },
@@ -105,6 +106,7 @@ impl Refusal {
             Refusal::QueueFull { .. } => "queue_full",
             Refusal::NoPendingApproval => "no_pending_approval",
             Refusal::AlreadySettled { .. } => "already_settled",
+            Refusal::Withdrawn => "withdrawn",
             Refusal::AlreadyExplaining => "already_explaining",
             Refusal::NotAnEdit => "not_an_edit",
             Refusal::Refused { .. } => "refused",
@@ -130,6 +132,9 @@ impl fmt::Display for Refusal {
             Refusal::NoPendingApproval => f.write_str("No pending approval request"),
             Refusal::AlreadySettled { by } => {
                 write!(f, "That approval request was settled already by {by}")
+            }
+            Refusal::Withdrawn => {
+                f.write_str("That approval request was withdrawn: its turn was stopped")
             }
             Refusal::AlreadyExplaining => f.write_str("An explanation is on its way already"),
             Refusal::NotAnEdit => {

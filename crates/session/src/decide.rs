@@ -8,7 +8,7 @@ use crate::event::{Event, Stop, Work};
 use crate::id::{Text, Timestamp, WaitId};
 use crate::item::Part;
 use crate::policy::{Effect, Mode};
-use crate::state::{Explain, State, ToolPhase, Turn};
+use crate::state::{Explain, Fate, State, ToolPhase};
 use crate::wait::{Answer, Instead, Then, Who};
 
 /// Bounds that the server sets, the same for every session.
@@ -80,8 +80,8 @@ fn queue(state: &State, send: Send, limits: &Limits) -> Result<Vec<Event>, Refus
 }
 
 fn settle(state: &State, wait: WaitRef, reply: WaitReply, by: Who) -> Result<Vec<Event>, Refusal> {
+    let id = find(state, wait)?;
     let turn = state.turn().ok_or(Refusal::NoPendingApproval)?;
-    let id = find(turn, wait)?;
     let open = turn.waits.get(&id).ok_or(Refusal::NoPendingApproval)?;
     let phase = turn.items.get(&open.item).and_then(|item| item.tool.as_ref());
     let Some(ToolPhase::Waiting { judgement, .. }) = phase else {
@@ -127,14 +127,19 @@ fn settle(state: &State, wait: WaitRef, reply: WaitReply, by: Who) -> Result<Vec
     Ok(events)
 }
 
-fn find(turn: &Turn, wait: WaitRef) -> Result<WaitId, Refusal> {
+fn find(state: &State, wait: WaitRef) -> Result<WaitId, Refusal> {
+    let open = state.turn().map(|turn| &turn.waits);
     match wait {
-        WaitRef::Presented => turn.waits.keys().next().copied().ok_or(Refusal::NoPendingApproval),
-        WaitRef::Id(id) if turn.waits.contains_key(&id) => Ok(id),
-        WaitRef::Id(id) => match turn.settled.get(&id) {
-            Some(by) => Err(Refusal::AlreadySettled { by: by.describe() }),
-            None => Err(Refusal::NoPendingApproval),
-        },
+        WaitRef::Presented => {
+            let first = open.and_then(|waits| waits.keys().next());
+            first.copied().ok_or(Refusal::NoPendingApproval)
+        }
+        WaitRef::Id(id) if open.is_some_and(|waits| waits.contains_key(&id)) => Ok(id),
+        WaitRef::Id(id) => Err(match state.fate(id) {
+            Some(Fate::Settled { by }) => Refusal::AlreadySettled { by: by.describe() },
+            Some(Fate::Withdrawn) => Refusal::Withdrawn,
+            None => Refusal::NoPendingApproval,
+        }),
     }
 }
 

@@ -20,6 +20,9 @@ mod turn;
 pub use line::{Line, LinePiece, Piece};
 pub use turn::{Call, Explain, GRANTS_MAX, Item, OpenWait, Phase, Summary, ToolPhase, Turn};
 
+/// Waits whose end is remembered, so that a late answer is told what became of them.
+pub const CLOSED_WAITS_MAX: usize = 64;
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct State {
     last_seq: Seq,
@@ -33,6 +36,14 @@ pub struct State {
     /// After an interruption nothing starts until a client speaks.
     paused: bool,
     line: Line,
+    closed_waits: BTreeMap<WaitId, Fate>,
+}
+
+/// What became of a wait.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Fate {
+    Settled { by: Who },
+    Withdrawn,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +107,11 @@ impl State {
         &self.line
     }
 
+    /// What became of a wait; only the last ones are remembered.
+    pub fn fate(&self, wait: WaitId) -> Option<&Fate> {
+        self.closed_waits.get(&wait)
+    }
+
     /// The only fold.
     pub fn apply(&mut self, entry: &LogEntry) {
         self.last_seq = entry.seq;
@@ -146,10 +162,26 @@ impl State {
             | Event::WaitSettled { .. }
             | Event::WaitWithdrawn { .. }
             | Event::ExplainAsked { .. } => {
+                self.close_wait(&entry.event);
                 if let Some(turn) = &mut self.turn {
                     turn.apply(entry, &mut self.line, &mut self.grants);
                 }
             }
+        }
+    }
+
+    fn close_wait(&mut self, event: &Event) {
+        let (wait, fate) = match event {
+            Event::WaitSettled { wait, by, .. } => (*wait, Fate::Settled { by: by.clone() }),
+            Event::WaitWithdrawn { wait, .. } => (*wait, Fate::Withdrawn),
+            _ => return,
+        };
+        if !self.turn.as_ref().is_some_and(|turn| turn.waits.contains_key(&wait)) {
+            return;
+        }
+        self.closed_waits.insert(wait, fate);
+        if self.closed_waits.len() > CLOSED_WAITS_MAX {
+            self.closed_waits.pop_first();
         }
     }
 

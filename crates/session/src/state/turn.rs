@@ -17,8 +17,6 @@ pub struct Turn {
     pub calls: BTreeMap<CallId, Call>,
     pub items: BTreeMap<ItemId, Item>,
     pub waits: BTreeMap<WaitId, OpenWait>,
-    /// Who settled what, so that a late answer is told; for this turn only.
-    pub settled: BTreeMap<WaitId, Who>,
     pub usage: Usage,
     /// The last text a call completed: the summary, when the work is a compaction.
     pub answer: Option<Summary>,
@@ -133,7 +131,6 @@ impl Turn {
             calls: BTreeMap::new(),
             items: BTreeMap::new(),
             waits: BTreeMap::new(),
-            settled: BTreeMap::new(),
             usage: Usage::default(),
             answer: None,
             explanations: BTreeMap::new(),
@@ -169,9 +166,7 @@ impl Turn {
                 self.item_completed(*item, *end, entry.seq, whole, line);
             }
             Event::WaitOpened { item, ask: _ } => self.wait_opened(*item, entry),
-            Event::WaitSettled { wait, answer, by } => {
-                self.wait_settled(*wait, answer, by, grants);
-            }
+            Event::WaitSettled { wait, answer, by: _ } => self.wait_settled(*wait, answer, grants),
             Event::WaitWithdrawn { wait, reason } => self.wait_withdrawn(*wait, reason),
             Event::ExplainAsked { wait, .. } => {
                 if let Some(open) = self.waits.get_mut(wait) {
@@ -354,9 +349,8 @@ impl Turn {
         self.waits.insert(wait, open);
     }
 
-    fn wait_settled(&mut self, id: WaitId, answer: &Answer, by: &Who, grants: &mut Vec<Key>) {
+    fn wait_settled(&mut self, id: WaitId, answer: &Answer, grants: &mut Vec<Key>) {
         let Some(open) = self.waits.remove(&id) else { return };
-        self.settled.insert(id, by.clone());
         let item = self.items.get_mut(&open.item);
         let Some(Item { tool: Some(phase), .. }) = item else { return };
         let ToolPhase::Waiting { args, .. } = phase else { return };

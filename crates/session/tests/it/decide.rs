@@ -99,6 +99,7 @@ fn word(decided: Result<Vec<Event>, Refusal>) -> &'static str {
         Err(Refusal::QueueFull { .. }) => "f",
         Err(Refusal::NoPendingApproval) => "n",
         Err(Refusal::AlreadySettled { .. }) => "s",
+        Err(Refusal::Withdrawn) => "W",
         Err(Refusal::AlreadyExplaining) => "t",
         Err(Refusal::NotAnEdit) => "E",
         Err(Refusal::Refused { .. }) => "R",
@@ -149,7 +150,7 @@ fn a_withdrawn_wait_cannot_be_answered() {
     let id = script.wait();
     script.interrupt();
     let late = decide(&script.sim.state, settle(WaitRef::Id(id), DENY), &LIMITS);
-    assert_eq!(late, Err(Refusal::NoPendingApproval));
+    assert_eq!(late, Err(Refusal::Withdrawn));
 }
 
 #[test]
