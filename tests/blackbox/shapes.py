@@ -103,13 +103,15 @@ def payload(kind, data):
 
 def check(frame):
     """A message as it goes to a client. What concerns a session says which, and its place."""
-    optional = ("session_id", "seq", "cursor")
+    optional = ("session_id", "seq", "cursor", "settled")
     fields(frame, {"id": TEXT, "type": TEXT, "payload": (dict,)}, "message", optional)
     assert frame["id"], f"an empty id: {frame!r}"
     payload(frame["type"], frame["payload"])
     if frame["type"] not in ("error", "context_info"):
         fields(frame, {"session_id": TEXT, "seq": (int,)}, "message",
-               optional=("id", "type", "payload", "cursor"))
+               optional=("id", "type", "payload", "cursor", "settled"))
+    if "settled" in frame:
+        fields(frame["settled"], {"request_id": TEXT, "decision": TEXT, "by": TEXT}, "settled")
     if "cursor" in frame:
         cursor = frame["cursor"]
         assert isinstance(cursor, str) and 0 < len(cursor) < 2048, f"no short string: {cursor!r}"

@@ -63,7 +63,7 @@ def test_an_unknown_type_decides_nothing(t):
     for path in ("/", "/ws"):
         client = server.client(path)
         for message in ('{"id":"1","type":"nope"}', '{"type":"user_inputs"}', "{", "", "[]", "1",
-                        '{"type":7}', '{"id":"1"}', '{"id":"1","type":"interrupt"}', b"\xff"):
+                        '{"type":7}', '{"id":"1"}', '{"id":"1","type":"cancel_run"}', b"\xff"):
             client.ws.send(message)
             undecided(client)
         assert "nope" in told(client, '{"type":"nope"}'), "the error names the type"

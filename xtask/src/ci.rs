@@ -35,12 +35,20 @@ pub fn run(place: &Place, install: &Install) -> bool {
     });
     steps.run("tests", &[], || cargo(&["test", "--workspace", "--no-fail-fast"]));
     steps.run("absences", &[], || absences::check(place));
+    steps.run("schemas", &[], || schemas(place, &["--check"]));
     let built = steps.run("build", &[], || build(place));
     steps.run("black-box tests", &[built], || black_box(place));
     steps.run("kill run, short", &[built], || {
         soak::kill(place, KILL_CYCLES, KILL_SEED, KILL_TIME_MAX)
     });
     steps.end()
+}
+
+/// Writes or checks the JSON Schemas of the documents, which come from the wire types.
+pub fn schemas(place: &Place, words: &[&str]) -> Result<(), String> {
+    let run = ["run", "--quiet", "--package", "polyloop-dialects", "--features", "schema"];
+    let example = ["--example", "schemas", "--", "docs/schemas"];
+    show(&mut place.cargo(&[&run[..], &example, words].concat()), CARGO_TIME_MAX)
 }
 
 pub fn build(place: &Place) -> Result<(), String> {

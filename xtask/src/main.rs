@@ -31,10 +31,12 @@ struct Cli {
 enum Command {
     /// Run every check that a change must pass
     Ci(tools::Install),
-    /// Run the long checks: random sessions, and kills of a server in use
+    /// Run the long checks: random sessions, kills of a server in use, frames of nonsense
     Soak(soak::Options),
     /// Assert what no crate may depend on, and where there is no unsafe code
     Absences,
+    /// Write the JSON Schema of every message into docs/schemas
+    Schemas,
     /// Count lines of code, by crate
     Lines,
 }
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         Command::Ci(install) => ci::run(&place, &install),
         Command::Soak(options) => soak::run(&place, &options),
         Command::Absences => absences::run(&place),
+        Command::Schemas => ci::schemas(&place, &[]).map_err(|why| eprintln!("{why}")).is_ok(),
         Command::Lines => lines::run(&place),
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }

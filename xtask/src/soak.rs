@@ -1,4 +1,5 @@
-//! The long checks: random sessions by the hundred thousand, and kills of a server in use.
+//! The long checks: random sessions by the hundred thousand, kills of a server in use, and frames
+//! of nonsense by the million.
 
 use std::time::Duration;
 
@@ -6,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use crate::ci;
 use crate::place::{Place, show};
-use crate::steps::Steps;
+use crate::steps::{Passed, Steps};
 use crate::tools::{self, Install};
 
 /// These runs are meant to be long; one that takes a day hangs.
@@ -17,13 +18,19 @@ pub struct Options {
     /// How often the server is killed
     #[arg(long, default_value_t = 200)]
     cycles: u32,
-    /// Where the random choices of both checks begin
+    /// Where the random choices begin
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How many random sessions each property plays
     #[arg(long, default_value_t = 100_000)]
     cases: u32,
-    /// One of the two checks alone
+    /// How many mutated frames each dialect decodes
+    #[arg(long, default_value_t = 1_000_000)]
+    frames: u32,
+    /// How many are sent to a server over real sockets
+    #[arg(long, default_value_t = 100_000)]
+    socket_frames: u32,
+    /// One of the checks alone
     #[arg(long, value_enum)]
     only: Option<Only>,
     #[command(flatten)]
@@ -34,18 +41,27 @@ pub struct Options {
 enum Only {
     Kill,
     Properties,
+    Frames,
 }
 
 pub fn run(place: &Place, options: &Options) -> bool {
-    let Options { cycles, seed, cases, only, install } = options;
+    let Options { cycles, seed, cases, frames, socket_frames, only, install } = options;
+    let wanted = |one| only.is_none_or(|only| only == one);
     let mut steps = Steps::new();
-    if *only != Some(Only::Properties) {
+    let mut built = Passed::Yes;
+    if wanted(Only::Kill) || wanted(Only::Frames) {
         let python =
             steps.run("tools: python3 with websockets", &[], || tools::python(place, install));
-        let built = steps.run("build", &[python], || ci::build(place));
+        built = steps.run("build", &[python], || ci::build(place));
+    }
+    if wanted(Only::Kill) {
         steps.run("kill run", &[built], || kill(place, *cycles, *seed, SOAK_TIME_MAX));
     }
-    if *only != Some(Only::Kill) {
+    if wanted(Only::Frames) {
+        steps.run("frames over sockets", &[built], || send_frames(place, *socket_frames, *seed));
+        steps.run("frames decoded", &[], || decode_frames(place, *frames, *seed));
+    }
+    if wanted(Only::Properties) {
         steps.run("properties", &[], || properties(place, *cases, *seed));
     }
     steps.end()
@@ -57,6 +73,22 @@ pub fn kill(place: &Place, cycles: u32, seed: u64, time_max: Duration) -> Result
     run.arg("tests/blackbox/soak/kill.py").arg("--polyloop").arg(place.polyloop());
     run.args(["--cycles", &cycles.to_string(), "--seed", &seed.to_string()]);
     show(&mut run, time_max)
+}
+
+/// Sends nonsense to a server in use; see tests/blackbox/soak/frames.py.
+fn send_frames(place: &Place, frames: u32, seed: u64) -> Result<(), String> {
+    let mut run = place.program(place.python());
+    run.arg("tests/blackbox/soak/frames.py").arg("--polyloop").arg(place.polyloop());
+    run.args(["--frames", &frames.to_string(), "--seed", &seed.to_string()]);
+    show(&mut run, SOAK_TIME_MAX)
+}
+
+fn decode_frames(place: &Place, frames: u32, seed: u64) -> Result<(), String> {
+    println!("POLYLOOP_FRAMES={frames} POLYLOOP_SEED={seed}");
+    let mut tests = place.cargo(&["test", "--release", "--package", "polyloop-dialects"]);
+    tests.args(["--test", "it", "hostile", "--", "--nocapture"]);
+    tests.env("POLYLOOP_FRAMES", frames.to_string()).env("POLYLOOP_SEED", seed.to_string());
+    show(&mut tests, SOAK_TIME_MAX)
 }
 
 /// Optimised, because a hundred thousand sessions are many.

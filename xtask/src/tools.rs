@@ -14,6 +14,7 @@ use crate::place::{Place, read, show};
 const PYTHON_MIN: (u32, u32) = (3, 11);
 /// The first with the asyncio client that the tests use.
 const WEBSOCKETS: &str = "websockets>=13";
+const JSONSCHEMA: &str = "jsonschema>=4.20";
 const WS: &str = "ws@8";
 const INSTALL_TIME_MAX: Duration = Duration::from_secs(5 * 60);
 
@@ -80,7 +81,9 @@ pub fn system(place: &Place, install: &Install) -> Result<(), String> {
 
 /// Python with what the tests import.
 pub fn python(place: &Place, install: &Install) -> Result<(), String> {
-    let imports = || read(place.program(place.python()).args(["-c", "import websockets.asyncio"]));
+    let imports = || {
+        read(place.program(place.python()).args(["-c", "import websockets.asyncio, jsonschema"]))
+    };
     if imports().is_ok() {
         return Ok(());
     }
@@ -97,7 +100,7 @@ pub fn python(place: &Place, install: &Install) -> Result<(), String> {
         }
     }
     if !install.allowed() {
-        return Err(ask_to_install("Python's websockets"));
+        return Err(ask_to_install("Python's websockets and jsonschema"));
     }
     let venv = place.target.join("venv");
     let mut make = place.program("python3");
@@ -105,7 +108,10 @@ pub fn python(place: &Place, install: &Install) -> Result<(), String> {
         format!("{why}; on Debian a missing venv module is: apt-get install python3-venv")
     })?;
     let mut fetch = place.program(place.python());
-    show(fetch.args(["-m", "pip", "install", "--quiet", WEBSOCKETS]), INSTALL_TIME_MAX)?;
+    show(
+        fetch.args(["-m", "pip", "install", "--quiet", WEBSOCKETS, JSONSCHEMA]),
+        INSTALL_TIME_MAX,
+    )?;
     imports().map(drop)
 }
 

@@ -15,20 +15,24 @@ use polyloop_session::command::WaitReply;
 use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::decide::{deadline, expire};
 use polyloop_session::event::{Level, Settings};
+use polyloop_session::policy::Mode;
 use polyloop_session::state::ToolPhase;
 use polyloop_session::wait::Who;
 use polyloop_session::{
-    Command, Event, Growth, Limits, Live, LogEntry, Refusal, Seq, SessionId, State, Text,
-    Timestamp, Update, WaitRef, decide, recover,
+    Command, Event, Growth, Limits, Live, LogEntry, MessageId, Refusal, Seq, SessionId, State,
+    Text, Timestamp, TurnId, Update, WaitRef, decide, recover,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
+use crate::log::memory::Memory;
 use crate::log::{DAMAGED_CODE, Flush, Folded, Log, LogError, Opened, Writer};
+use crate::messages::Messages;
 use crate::model::Model;
 use crate::perform::{self, Performed};
-use crate::subscriber::{Audience, Ending, Subscription, View};
+use crate::place::{Instructions, Places};
+use crate::subscriber::{Audience, Ending, Power, Presence, Subscription, View};
 use crate::tool::{Place, ToolSpec};
 
 mod attach;
@@ -39,10 +43,13 @@ pub const MAILBOX_REQUESTS_MAX: usize = 64;
 /// What every session of a server shares.
 pub struct Kit {
     pub log: Arc<dyn Log>,
+    /// Where sessions live that end with their connection.
+    pub passing: Arc<Memory>,
+    pub messages: Option<Messages>,
     pub model: Arc<dyn Model>,
-    pub instructions: Text,
+    pub instructions: Instructions,
     pub tools: Arc<[ToolSpec]>,
-    pub place: Arc<Place>,
+    pub places: Places,
     pub settings: Settings,
     pub limits: Limits,
     pub approval_timeout: Option<Duration>,
@@ -52,17 +59,50 @@ pub struct Kit {
     pub auto_resume: bool,
 }
 
+/// Whether a session is kept, or ends with its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    InStore,
+    Passing,
+}
+
+impl Kit {
+    pub(crate) fn log_of(&self, kept: Kept) -> &dyn Log {
+        match kept {
+            Kept::InStore => &*self.log,
+            Kept::Passing => &*self.passing,
+        }
+    }
+}
+
+/// What a command came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// The message that was queued.
+    pub message: Option<MessageId>,
+}
+
+/// A session as it is.
+#[derive(Clone, Debug)]
+pub struct Look {
+    pub settings: Settings,
+    pub mode: Mode,
+    pub closed: bool,
+}
+
+type Answered = Result<Recorded, CommandError>;
+
 pub(crate) enum Request<V: View> {
     Command {
         command: Command,
-        reply: oneshot::Sender<Result<(), CommandError>>,
+        reply: oneshot::Sender<Answered>,
     },
     SettleWithPatch {
         wait: WaitRef,
         patch: Text,
         always: bool,
         by: Who,
-        reply: oneshot::Sender<Result<(), CommandError>>,
+        reply: oneshot::Sender<Answered>,
     },
     Attach {
         ask: Attach<V>,
@@ -70,6 +110,9 @@ pub(crate) enum Request<V: View> {
     },
     ContextInfo {
         reply: oneshot::Sender<ContextInfo>,
+    },
+    Look {
+        reply: oneshot::Sender<Look>,
     },
     Audit {
         line: Box<dyn FnOnce(Timestamp, Seq) -> String + Send>,
@@ -86,7 +129,8 @@ pub struct Attach<V: View> {
     pub kind: V::Kind,
     /// The last entry that the client has.
     pub since: Option<Seq>,
-    pub can_approve: bool,
+    pub power: Power,
+    pub presence: Presence,
 }
 
 /// What a client needs to catch up: it reads the log after `from` up to `head`, takes `live`, and
@@ -113,6 +157,7 @@ impl From<LogError> for CommandError {
 pub(crate) struct Actor<V: View> {
     id: SessionId,
     kit: Arc<Kit>,
+    kept: Kept,
     writer: Box<dyn Writer>,
     state: State,
     live: Live,
@@ -122,8 +167,19 @@ pub(crate) struct Actor<V: View> {
     mailbox: mpsc::Receiver<Request<V>>,
     performers: SelectAll<BoxStream<'static, Performed>>,
     running: HashMap<Seq, CancellationToken>,
+    /// Where the running turn works.
+    place: Option<(TurnId, Arc<Place>)>,
     /// The server stops: what runs is wound down, and nothing begins.
     closing: bool,
+}
+
+/// What a session begins with.
+pub(crate) struct Birth {
+    pub id: SessionId,
+    pub kept: Kept,
+    /// For a new one, where they are not the server's own.
+    pub settings: Option<Settings>,
+    pub by: Who,
 }
 
 /// What the loop does after a request.
@@ -135,17 +191,18 @@ enum Flow {
 impl<V: View> Actor<V> {
     /// Takes over an opened session: closes what a crash left open, and makes a new one a session.
     pub(crate) async fn start(
-        id: SessionId,
+        birth: Birth,
         kit: Arc<Kit>,
         opened: Opened,
-        by: Who,
         mailbox: mpsc::Receiver<Request<V>>,
     ) -> Result<Actor<V>, LogError> {
+        let Birth { id, kept, settings, by } = birth;
         let Opened { writer, folded, live } = opened;
         let Folded { state, turns, damage, damage_told, last_at } = folded;
         let mut actor = Actor {
             id,
             kit,
+            kept,
             writer,
             state,
             live,
@@ -155,10 +212,11 @@ impl<V: View> Actor<V> {
             mailbox,
             performers: SelectAll::new(),
             running: HashMap::new(),
+            place: None,
             closing: false,
         };
         if actor.state.settings().is_none() {
-            let settings = actor.kit.settings.clone();
+            let settings = settings.unwrap_or_else(|| actor.kit.settings.clone());
             actor.record(vec![Event::SessionCreated { settings, by }]).await?;
         }
         let closing = recover(&actor.state, &actor.live);
@@ -238,8 +296,14 @@ impl<V: View> Actor<V> {
                 let _ = reply.send(attached.map_err(CommandError::from));
             }
             Request::ContextInfo { reply } => {
-                let Limits { tokens_max, strategy, .. } = self.kit.limits;
+                let tokens_max = self.state.tokens_max(&self.kit.limits);
+                let strategy = self.kit.limits.strategy;
                 let _ = reply.send(context::info(&self.state, tokens_max, strategy));
+            }
+            Request::Look { reply } => {
+                let settings = self.state.settings().unwrap_or(&self.kit.settings).clone();
+                let (mode, closed) = (self.state.mode(), self.state.is_closed());
+                let _ = reply.send(Look { settings, mode, closed });
             }
             Request::Audit { line } => {
                 let line = line(self.now(), self.state.last_seq());
@@ -261,10 +325,14 @@ impl<V: View> Actor<V> {
         Ok(Flow::GoOn)
     }
 
-    async fn command(&mut self, command: Command) -> Result<(), CommandError> {
+    async fn command(&mut self, command: Command) -> Answered {
         let events =
             decide(&self.state, command, &self.kit.limits).map_err(CommandError::Refused)?;
-        Ok(self.record(events).await?)
+        let queues = |event: &Event| matches!(event, Event::MessageQueued { .. });
+        let at = events.iter().position(queues).map(|at| at as u64 + 1);
+        let last = self.state.last_seq().0;
+        self.record(events).await?;
+        Ok(Recorded { message: at.map(|at| MessageId(Seq(last + at))) })
     }
 
     async fn settle_with_patch(
@@ -273,13 +341,17 @@ impl<V: View> Actor<V> {
         patch: &Text,
         always: bool,
         by: Who,
-    ) -> Result<(), CommandError> {
+    ) -> Answered {
         if self.proposed_patch(wait).as_ref() == Some(patch) {
-            let reply = if always { WaitReply::ApproveAlways } else { WaitReply::Approve };
+            let reply = match always {
+                true => WaitReply::ApproveAlways,
+                false => WaitReply::Approve { message: None },
+            };
             return self.command(Command::Settle { wait, reply, by }).await;
         }
         let args: Text = serde_json::json!({ "patch": patch }).to_string().into();
-        let judgement = perform::judge("apply_patch", &args, &self.kit.place).await;
+        let place = self.place();
+        let judgement = perform::judge("apply_patch", &args, &place).await;
         if judgement.patch.is_none() {
             // It does not parse or does not apply: the request stays open.
             let reason = judgement.reason;
@@ -296,6 +368,7 @@ impl<V: View> Actor<V> {
         let open = match wait {
             WaitRef::Presented => turn.waits.values().next()?,
             WaitRef::Id(id) => turn.waits.get(&id)?,
+            WaitRef::Item(item) => turn.waits.values().find(|open| open.item == item)?,
         };
         match turn.items.get(&open.item)?.tool.as_ref()? {
             ToolPhase::Waiting { judgement, .. } => judgement.patch.clone(),
@@ -325,6 +398,7 @@ impl<V: View> Actor<V> {
             self.state.apply(&entry);
             match &entry.event {
                 Event::TurnStarted { .. } => self.turns.push(entry.seq),
+                Event::TurnEnded { .. } => self.tell_messages(),
                 Event::ItemCompleted { item, .. } => {
                     self.live.close(*item);
                     self.running.remove(&item.0);
@@ -340,6 +414,13 @@ impl<V: View> Actor<V> {
             self.writer.forget_growth().await?;
         }
         Ok(())
+    }
+
+    /// The user messages are a projection, which follows the log at its own pace.
+    fn tell_messages(&self) {
+        if let (Kept::InStore, Some(messages)) = (self.kept, &self.kit.messages) {
+            messages.touch(&self.id);
+        }
     }
 
     /// The door for growth: kept, then sent.
@@ -363,13 +444,10 @@ impl<V: View> Actor<V> {
 }
 
 /// Tells the client, and the loop when the store failed.
-fn answer(
-    reply: oneshot::Sender<Result<(), CommandError>>,
-    done: Result<(), CommandError>,
-) -> Result<Flow, LogError> {
+fn answer(reply: oneshot::Sender<Answered>, done: Answered) -> Result<Flow, LogError> {
     let failed = match &done {
         Err(CommandError::Store(why)) => Some(LogError::store("session", why)),
-        Ok(()) | Err(CommandError::Refused(_)) => None,
+        Ok(_) | Err(CommandError::Refused(_)) => None,
     };
     let _ = reply.send(done);
     failed.map_or(Ok(Flow::GoOn), Err)
@@ -381,6 +459,7 @@ fn must_reach_disk(event: &Event) -> bool {
         Event::SessionCreated { .. }
         | Event::MessageQueued { .. }
         | Event::WaitSettled { .. }
+        | Event::SessionClosed { .. }
         | Event::TurnEnded { .. } => true,
         Event::ItemCompleted { result, .. } => result.is_some(),
         _ => false,

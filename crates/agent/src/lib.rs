@@ -6,9 +6,11 @@
 pub mod actor;
 pub mod clock;
 pub mod log;
+pub mod messages;
 pub mod model;
 pub mod patch;
 pub mod perform;
+pub mod place;
 pub mod sessions;
 pub mod shell;
 pub mod subscriber;

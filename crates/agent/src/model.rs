@@ -55,6 +55,11 @@ pub enum Chunk {
         opaque: Option<Opaque>,
     },
     Usage(Usage),
+    /// Something of the provider's that has no place in an answer: JSON text, shown and not kept.
+    Raw {
+        provider: Text,
+        json: Text,
+    },
     Done,
     Failed(Fault),
 }

@@ -12,7 +12,7 @@ use futures_util::stream::{self, BoxStream};
 use polyloop_session::history::Prompt;
 use polyloop_session::item::{End, Fault, ItemKind, ToolResult, Usage};
 use polyloop_session::policy::{Effect, Judgement, Risk};
-use polyloop_session::{CallId, ItemId, Proposal, Report, Stream, Text};
+use polyloop_session::{Answerable, CallId, ItemId, Proposal, Report, Stream, Text};
 use tokio_util::sync::CancellationToken;
 
 use crate::model::{Chunk, Model, Request};
@@ -32,6 +32,12 @@ pub enum Performed {
     Output {
         item: ItemId,
         text: Text,
+    },
+    /// What the provider sent that has no event of its own.
+    Raw {
+        call: CallId,
+        provider: Text,
+        json: Text,
     },
     Report(Report),
 }
@@ -114,6 +120,7 @@ impl Asking {
                 let ended = Report::BlockEnded { call, block, opaque };
                 (!is_tool).then_some(Performed::Report(ended))
             }
+            Some(Chunk::Raw { provider, json }) => Some(Performed::Raw { call, provider, json }),
             Some(Chunk::Usage(usage)) => {
                 self.usage = Some(usage);
                 None
@@ -145,12 +152,16 @@ impl Asking {
         for block in self.blocks.iter().filter(|block| block.ended) {
             let ItemKind::ToolCall { name, .. } = &block.kind else { continue };
             let args: Text = block.args.as_str().into();
-            let judgement = Box::new(judge(name, &args, &self.place).await);
+            let mut judgement = judge(name, &args, &self.place).await;
+            if judgement.effect == Effect::Plan && judgement.refusal.is_none() {
+                judgement.plan_file = tool::exit_plan_mode::keep(&args, &self.place).await;
+            }
+            let judgement = Box::new(judgement);
             proposals.push(Proposal { block: block.number, args, judgement });
         }
         // Whether anyone can answer is for the actor to say, who knows the clients.
         let (call, usage) = (self.call, self.usage);
-        Report::Answered { call, usage, proposals, answerable: false }
+        Report::Answered { call, usage, proposals, answerable: Answerable::default() }
     }
 }
 
@@ -171,6 +182,7 @@ pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
         reason: why,
         command: vec![name.into()],
         patch: None,
+        plan_file: None,
         covers: "".into(),
         keys: Vec::new(),
     })

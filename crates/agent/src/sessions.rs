@@ -3,24 +3,32 @@
 //!
 //! Nobody else may assume that a session's actor is in this process: they hold a `Handle`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use polyloop_session::context::ContextInfo;
+use polyloop_session::event::Settings;
 use polyloop_session::wait::Who;
 use polyloop_session::{Command, LogEntry, Seq, SessionId, Text, Timestamp, WaitRef};
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::actor::{Actor, Attach, Attached, CommandError, Kit, MAILBOX_REQUESTS_MAX, Request};
+use crate::actor::{
+    Actor, Attach, Attached, Birth, CommandError, Kept, Kit, Look, MAILBOX_REQUESTS_MAX, Recorded,
+    Request,
+};
 use crate::clock;
 use crate::log::{LinePlace, LogError, OpenMode, Summary};
-use crate::subscriber::{Ending, View};
+use crate::subscriber::{Ending, Power, Presence, View};
 use crate::todos::Todos;
 
 /// How often a request is tried when the session goes to sleep in that very moment.
 const OPEN_TRIES_MAX: u32 = 3;
+
+/// Who interrupts a passing session when its connection has gone.
+const DEPARTED_VIA: &str = "connection";
+const DEPARTED_REASON: &str = "The connection it belonged to was closed";
 
 type Slot<V> = Arc<tokio::sync::Mutex<Option<Running<V>>>>;
 
@@ -52,6 +60,11 @@ impl<V: View> Running<V> {
     }
 }
 
+/// A panic elsewhere leaves whole values behind.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 pub struct Sessions<V: View> {
     shared: Arc<Shared<V>>,
 }
@@ -60,8 +73,14 @@ struct Shared<V: View> {
     kit: Arc<Kit>,
     todos: Option<Todos>,
     slots: Mutex<HashMap<SessionId, Slot<V>>>,
+    /// Sessions that end with their connection.
+    passing: Mutex<HashSet<SessionId>>,
+    /// Told of every session that is opened.
+    opened: OnceLock<Box<Opened>>,
     closing: CancellationToken,
 }
+
+type Opened = dyn Fn(&SessionId) + Send + Sync;
 
 impl<V: View> Clone for Sessions<V> {
     fn clone(&self) -> Sessions<V> {
@@ -74,11 +93,21 @@ pub struct Handle<V: View> {
     sessions: Sessions<V>,
     id: SessionId,
     by: Who,
+    /// Never changes: a session that passed does not become one that stays.
+    kept: Kept,
+    /// What the session is made with, if it is new.
+    settings: Option<Box<Settings>>,
 }
 
 impl<V: View> Clone for Handle<V> {
     fn clone(&self) -> Handle<V> {
-        Handle { sessions: self.sessions.clone(), id: self.id.clone(), by: self.by.clone() }
+        Handle {
+            sessions: self.sessions.clone(),
+            id: self.id.clone(),
+            by: self.by.clone(),
+            kept: self.kept,
+            settings: self.settings.clone(),
+        }
     }
 }
 
@@ -93,8 +122,9 @@ pub enum Archived {
 impl<V: View> Sessions<V> {
     pub fn new(kit: Kit, todos: Option<Todos>) -> Sessions<V> {
         let closing = CancellationToken::new();
-        let slots = Mutex::default();
-        Sessions { shared: Arc::new(Shared { kit: Arc::new(kit), todos, slots, closing }) }
+        let (slots, passing, opened) = (Mutex::default(), Mutex::default(), OnceLock::new());
+        let kit = Arc::new(kit);
+        Sessions { shared: Arc::new(Shared { kit, todos, slots, passing, opened, closing }) }
     }
 
     pub fn todos(&self) -> Option<&Todos> {
@@ -107,13 +137,68 @@ impl<V: View> Sessions<V> {
 
     /// A handle to a session, which is made when it is first used.
     pub fn handle(&self, id: SessionId, by: Who) -> Handle<V> {
-        Handle { sessions: self.clone(), id, by }
+        let kept = self.kept(&id);
+        Handle { sessions: self.clone(), id, by, kept, settings: None }
+    }
+
+    /// The same; if the session is new, it is made with these settings.
+    pub fn handle_with(&self, id: SessionId, by: Who, settings: Settings) -> Handle<V> {
+        Handle { settings: Some(Box::new(settings)), ..self.handle(id, by) }
+    }
+
+    /// A handle to a new session that is not listed and ends with `discard`.
+    pub fn passing(&self, by: Who) -> Handle<V> {
+        let id = clock::new_session_id();
+        lock(&self.shared.passing).insert(id.clone());
+        self.handle(id, by)
+    }
+
+    /// Ends a passing session: what runs is stopped, and nothing is left of it.
+    pub async fn discard(&self, id: &SessionId) {
+        if self.kept(id) == Kept::InStore {
+            return;
+        }
+        let slot = self.slot(id).lock_owned().await;
+        if let Some(running) = slot.as_ref() {
+            // Also what waits for an answer: nobody will come back to give it.
+            let (reply, _) = oneshot::channel();
+            let (turn, by) = (None, Who::via(DEPARTED_VIA));
+            let command = Command::Interrupt { turn, reason: DEPARTED_REASON.into(), by };
+            let _ = running.mailbox.send(Request::Command { command, reply }).await;
+            let _ = running.mailbox.send(Request::Close).await;
+            running.gone.cancelled().await;
+        }
+        self.shared.kit.passing.remove(id);
+        self.shared.kit.places.forget(id).await;
+        lock(&self.shared.passing).remove(id);
+        drop(slot);
+        self.forget(id);
+    }
+
+    /// Whether there is such a session, kept or passing.
+    pub async fn exists(&self, id: &SessionId) -> Result<bool, LogError> {
+        match self.kept(id) {
+            Kept::Passing => Ok(true),
+            Kept::InStore => Ok(self.summary(id).await?.is_some()),
+        }
+    }
+
+    /// Calls this, once set, with every session that is opened from now on.
+    pub fn on_open(&self, opened: impl Fn(&SessionId) + Send + Sync + 'static) {
+        let _ = self.shared.opened.set(Box::new(opened));
+    }
+
+    fn kept(&self, id: &SessionId) -> Kept {
+        match lock(&self.shared.passing).contains(id) {
+            true => Kept::Passing,
+            false => Kept::InStore,
+        }
     }
 
     /// Makes a session with an id of our own.
-    pub async fn create(&self, by: Who) -> Result<Summary, CommandError> {
+    pub async fn create(&self, by: Who, settings: Settings) -> Result<Summary, CommandError> {
         let id = clock::new_session_id();
-        self.running(&id, &by).await?;
+        self.running(&id, &by, Kept::InStore, Some(settings)).await?;
         let summary = self.shared.kit.log.summary(&id).await?;
         summary.ok_or_else(|| CommandError::Store("the new session is gone".into()))
     }
@@ -170,8 +255,12 @@ impl<V: View> Sessions<V> {
             return Ok(Archived::NotFound);
         }
         if let Some(todos) = &self.shared.todos {
-            let archived = todos.archive(id, &self.shared.kit.place.cwd, at);
+            let archived = todos.archive(id, &self.shared.kit.places.common.cwd, at);
             archived.map_err(|error| CommandError::Store(format!("todos file: {error}")))?;
+        }
+        if let Some(messages) = &self.shared.kit.messages {
+            // Told by the store itself; the session is put away all the same.
+            let _ = messages.forget(id).await;
         }
         Ok(Archived::Done)
     }
@@ -195,14 +284,15 @@ impl<V: View> Sessions<V> {
     pub async fn resume_unfinished(&self) {
         let Ok(all) = self.list().await else { return };
         for summary in all {
-            if let Err(error) = self.running(&summary.id, &Who::via("auto_resume")).await {
+            let by = Who::via("auto_resume");
+            if let Err(error) = self.running(&summary.id, &by, Kept::InStore, None).await {
                 tracing::warn!(session = %summary.id, ?error, "could not be resumed");
             }
         }
     }
 
     fn slots(&self) -> MutexGuard<'_, HashMap<SessionId, Slot<V>>> {
-        self.shared.slots.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.slots)
     }
 
     fn slot(&self, id: &SessionId) -> Slot<V> {
@@ -210,8 +300,20 @@ impl<V: View> Sessions<V> {
     }
 
     /// The mailbox of a session's actor, which is started if it sleeps.
-    async fn running(&self, id: &SessionId, by: &Who) -> Result<Running<V>, CommandError> {
+    async fn running(
+        &self,
+        id: &SessionId,
+        by: &Who,
+        kept: Kept,
+        settings: Option<Settings>,
+    ) -> Result<Running<V>, CommandError> {
         let slot = self.slot(id).lock_owned().await;
+        // Only whoever has the slot discards, so it does not pass from here on.
+        if kept == Kept::Passing && self.kept(id) != Kept::Passing {
+            drop(slot);
+            self.forget(id);
+            return Err(CommandError::Store("the session ended with its connection".into()));
+        }
         if let Some(running) = slot.as_ref().filter(|running| !running.mailbox.is_closed()) {
             return Ok(running.clone());
         }
@@ -219,7 +321,8 @@ impl<V: View> Sessions<V> {
         // to work on the same files before this one is done with them.
         let (sessions, id, by) = (self.clone(), id.clone(), by.clone());
         let opening = tokio::spawn(async move {
-            let opened = sessions.open(slot, &id, &by).await;
+            let birth = Birth { id: id.clone(), kept, settings, by };
+            let opened = sessions.open(slot, birth).await;
             sessions.forget(&id);
             opened
         });
@@ -231,8 +334,7 @@ impl<V: View> Sessions<V> {
     async fn open(
         &self,
         mut slot: OwnedMutexGuard<Option<Running<V>>>,
-        id: &SessionId,
-        by: &Who,
+        birth: Birth,
     ) -> Result<Running<V>, CommandError> {
         if let Some(running) = slot.as_ref() {
             running.gone.cancelled().await;
@@ -241,21 +343,26 @@ impl<V: View> Sessions<V> {
             return Err(CommandError::Store("the server is shutting down".into()));
         }
         let kit = &self.shared.kit;
-        let Some(opened) = kit.log.open(id, OpenMode::OrCreate).await? else {
+        let (id, kept) = (birth.id.clone(), birth.kept);
+        let Some(opened) = kit.log_of(kept).open(&id, OpenMode::OrCreate).await? else {
             return Err(CommandError::Store("the session cannot be made".into()));
         };
         let is_new = opened.folded.state.last_seq() == Seq::NONE;
         let (sender, mailbox) = mpsc::channel(MAILBOX_REQUESTS_MAX);
-        let actor = Actor::start(id.clone(), kit.clone(), opened, by.clone(), mailbox).await?;
+        let actor = Actor::start(birth, kit.clone(), opened, mailbox).await?;
         if is_new
+            && kept == Kept::InStore
             && let Some(todos) = &self.shared.todos
-            && let Err(error) = todos.create(id, clock::now())
+            && let Err(error) = todos.create(&id, clock::now())
         {
             tracing::warn!(session = %id, %error, "its todos file could not be made");
         }
         let (gone, ended_well) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
         let running = Running { mailbox: sender, gone, ended_well };
-        let (sessions, id, task) = (self.clone(), id.clone(), running.clone());
+        if let Some(opened) = self.shared.opened.get() {
+            opened(&id);
+        }
+        let (sessions, task) = (self.clone(), running.clone());
         tokio::spawn(async move {
             // A panic ends this session alone; it is opened anew from its log when next used.
             match tokio::spawn(actor.run()).await {
@@ -290,7 +397,7 @@ impl<V: View> Handle<V> {
         &self.id
     }
 
-    pub async fn command(&self, command: Command) -> Result<(), CommandError> {
+    pub async fn command(&self, command: Command) -> Result<Recorded, CommandError> {
         self.ask(|reply| Request::Command { command: command.clone(), reply }).await?
     }
 
@@ -300,7 +407,7 @@ impl<V: View> Handle<V> {
         patch: Text,
         always: bool,
         by: Who,
-    ) -> Result<(), CommandError> {
+    ) -> Result<Recorded, CommandError> {
         let request = |reply| {
             let (patch, by) = (patch.clone(), by.clone());
             Request::SettleWithPatch { wait, patch, always, by, reply }
@@ -312,10 +419,11 @@ impl<V: View> Handle<V> {
         &self,
         kind: V::Kind,
         since: Option<Seq>,
-        can_approve: bool,
+        power: Power,
+        presence: Presence,
     ) -> Result<Attached<V>, CommandError> {
         let request = |reply| {
-            let ask = Attach { kind, since, can_approve };
+            let ask = Attach { kind, since, power, presence };
             Request::Attach { ask, reply }
         };
         self.ask(request).await?
@@ -323,6 +431,10 @@ impl<V: View> Handle<V> {
 
     pub async fn context_info(&self) -> Result<ContextInfo, CommandError> {
         self.ask(|reply| Request::ContextInfo { reply }).await
+    }
+
+    pub async fn look(&self) -> Result<Look, CommandError> {
+        self.ask(|reply| Request::Look { reply }).await
     }
 
     /// Notes what went to one client alone; given up if the session is busy or asleep.
@@ -338,7 +450,7 @@ impl<V: View> Handle<V> {
 
     /// A page of entries after `after` up to `upto`; an empty one is the end.
     pub async fn read(&self, after: Seq, upto: Seq) -> Result<Vec<Arc<LogEntry>>, LogError> {
-        self.sessions.shared.kit.log.read(&self.id, after, upto).await
+        self.sessions.shared.kit.log_of(self.kept).read(&self.id, after, upto).await
     }
 
     async fn ask<T>(
@@ -346,7 +458,8 @@ impl<V: View> Handle<V> {
         request: impl Fn(oneshot::Sender<T>) -> Request<V>,
     ) -> Result<T, CommandError> {
         for _ in 0..OPEN_TRIES_MAX {
-            let running = self.sessions.running(&self.id, &self.by).await?;
+            let settings = self.settings.as_deref().cloned();
+            let running = self.sessions.running(&self.id, &self.by, self.kept, settings).await?;
             let (reply, answer) = oneshot::channel();
             if running.mailbox.send(request(reply)).await.is_err() {
                 continue;

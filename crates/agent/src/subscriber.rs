@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
 use polyloop_session::{LogEntry, Seq, SessionId, Update};
 use tokio::sync::futures::Notified;
@@ -26,9 +27,30 @@ pub trait View: Send + 'static {
     /// Takes in an entry that nobody is to be shown.
     fn skip(&mut self, entry: &LogEntry);
 
+    /// Takes in an entry from further back, which a later one names.
+    fn recall(&mut self, entry: &LogEntry);
+
     fn see(&mut self, update: &Update) -> Vec<Self::Frame>;
 
     fn frame_bytes(frame: &Self::Frame) -> usize;
+}
+
+/// What a subscriber can do about what a turn asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Power {
+    Watch,
+    /// It can answer questions and plans.
+    Answer,
+    /// It can also give leave.
+    Approve,
+}
+
+/// Whether a subscriber is a client, for whom a session stays awake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    Client,
+    /// It looks on while there is something to see, and comes back by itself.
+    Onlooker,
 }
 
 /// Why a subscription ended.
@@ -63,6 +85,15 @@ impl<F> Subscription<F> {
         }
     }
 
+    /// The same, for whoever waits for several things at once.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<F, Ending>> {
+        match self.frames.poll_recv(cx) {
+            Poll::Ready(Some(frame)) => Poll::Ready(Ok(self.taken(frame))),
+            Poll::Ready(None) => Poll::Ready(Err(self.ending())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
     /// A frame that is there already.
     pub fn ready(&mut self) -> Option<F> {
         let frame = self.frames.try_recv().ok()?;
@@ -93,18 +124,20 @@ impl<F> Drop for Subscription<F> {
 pub(crate) struct Subscriber<F> {
     frames: mpsc::Sender<F>,
     shared: Arc<Shared>,
-    pub(crate) can_approve: bool,
+    power: Power,
+    presence: Presence,
 }
 
 impl<F: Clone> Subscriber<F> {
     fn new(
-        can_approve: bool,
+        power: Power,
+        presence: Presence,
         left: Arc<Notify>,
         bytes_of: fn(&F) -> usize,
     ) -> (Subscriber<F>, Subscription<F>) {
         let (sender, frames) = mpsc::channel(QUEUED_FRAMES_MAX);
         let shared = Arc::new(Shared::default());
-        let subscriber = Subscriber { frames: sender, shared: shared.clone(), can_approve };
+        let subscriber = Subscriber { frames: sender, shared: shared.clone(), power, presence };
         (subscriber, Subscription { frames, shared, left, bytes_of })
     }
 
@@ -156,11 +189,12 @@ impl<V: View> Audience<V> {
     pub(crate) fn subscribe(
         &mut self,
         kind: V::Kind,
-        can_approve: bool,
+        power: Power,
+        presence: Presence,
     ) -> Option<Subscription<V::Frame>> {
         let lens = self.lenses.iter_mut().find(|lens| lens.kind == kind)?;
         let (subscriber, subscription) =
-            Subscriber::new(can_approve, self.left.clone(), V::frame_bytes);
+            Subscriber::new(power, presence, self.left.clone(), V::frame_bytes);
         lens.subscribers.push(subscriber);
         Some(subscription)
     }
@@ -194,12 +228,17 @@ impl<V: View> Audience<V> {
         self.lenses.retain(|lens| !lens.subscribers.is_empty());
     }
 
+    /// Whether no client is attached; onlookers do not count.
     pub(crate) fn is_empty(&self) -> bool {
-        self.lenses.iter().all(|lens| lens.subscribers.is_empty())
+        !self.subscribers().any(|subscriber| subscriber.presence == Presence::Client)
     }
 
-    pub(crate) fn can_approve(&self) -> bool {
-        let open = |s: &Subscriber<V::Frame>| s.can_approve && !s.frames.is_closed();
-        self.lenses.iter().flat_map(|lens| &lens.subscribers).any(open)
+    /// Whether somebody is attached who can do so much.
+    pub(crate) fn can(&self, power: Power) -> bool {
+        self.subscribers().any(|s| s.power >= power && !s.frames.is_closed())
+    }
+
+    fn subscribers(&self) -> impl Iterator<Item = &Subscriber<V::Frame>> {
+        self.lenses.iter().flat_map(|lens| &lens.subscribers)
     }
 }

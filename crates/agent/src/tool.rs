@@ -14,7 +14,9 @@ use polyloop_session::policy::Judgement;
 use tokio_util::sync::CancellationToken;
 
 pub mod apply_patch;
+pub mod ask_user;
 pub mod bash;
+pub mod exit_plan_mode;
 
 /// What a tool tells the model about itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +57,8 @@ pub struct Run {
 pub struct Place {
     /// Canonical.
     pub cwd: PathBuf,
+    /// Where the session's plans are kept, if anything is.
+    pub plans: Option<PathBuf>,
     /// The server's own files: refused in every mode.
     pub forbidden: Vec<PathBuf>,
     /// How long one command may run.
@@ -70,7 +74,8 @@ pub enum Progress {
 }
 
 /// All tools, in the order clients see them.
-pub static ALL: &[&dyn Tool] = &[&bash::Bash, &apply_patch::ApplyPatch];
+pub static ALL: &[&dyn Tool] =
+    &[&bash::Bash, &apply_patch::ApplyPatch, &ask_user::AskUser, &exit_plan_mode::ExitPlanMode];
 
 /// Models that call a tool without arguments may send nothing at all.
 pub fn given(args: &str) -> &str {

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod it {
+    mod answerable;
     mod archive;
     mod attach;
     mod client;
@@ -12,13 +13,24 @@ mod it {
     mod crash;
     mod faults;
     mod files;
+    mod folders;
+    mod instructions;
+    mod interrupt;
     mod make;
+    mod messages;
     mod model;
+    mod onlookers;
     mod opening;
     mod order;
     mod panics;
+    mod passing;
     mod patch;
+    mod plans;
+    mod questions;
     mod race;
+    mod raw;
+    mod recall;
+    mod recorded;
     mod resume;
     mod rig;
     mod sleep;

@@ -90,6 +90,7 @@ impl Ground {
         fs::create_dir_all(cwd.join("store")).unwrap();
         fs::create_dir_all(cwd.with_file_name("out")).unwrap();
         let place = Place {
+            plans: None,
             forbidden: vec![cwd.join("store")],
             cwd,
             command_time_max: PATIENCE * 2,

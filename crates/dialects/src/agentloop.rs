@@ -6,12 +6,13 @@
 
 use polyloop_session::SessionId;
 
-use crate::{Ask, Client, Complaint, Dialect, Encoder, Frame, Reply};
+use crate::{Asked, Client, Complaint, Dialect, Encoder, Frame, Manner, Power, Reply};
 
 mod decode;
 mod encode;
 pub mod file;
-mod ids;
+#[cfg(feature = "schema")]
+pub(crate) mod schema;
 mod wire;
 
 pub struct Agentloop;
@@ -29,11 +30,15 @@ impl Dialect for Agentloop {
         &["user_input", "approval_response", "get_context_info", "manual_compact"]
     }
 
-    fn can_approve(&self) -> bool {
-        true
+    fn manner(&self) -> Manner {
+        Manner::OneSession
     }
 
-    fn decode(&self, frame: &str, client: &Client) -> Result<Ask, Complaint> {
+    fn power(&self) -> Power {
+        Power::Approve
+    }
+
+    fn decode(&self, frame: &str, client: &Client) -> Result<Asked, Complaint> {
         decode::decode(frame, client)
     }
 

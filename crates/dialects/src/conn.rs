@@ -4,9 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use polyloop_session::{Event, Growth, ItemId, LogEntry, Seq, SessionId, Stream, Update, WaitId};
+use polyloop_session::{
+    Event, Growth, ItemId, LogEntry, Seq, SessionId, Stream, TurnId, Update, WaitId,
+};
 
-use crate::{Cursor, Dialect, Encoder, Frame};
+use crate::{Cursor, Dialect, Encoder, Frame, Insert, RunFrame, RunPart};
 
 /// Bytes sent of each open item.
 #[derive(Clone, Debug, Default)]
@@ -29,26 +31,46 @@ impl Sent {
 /// Where an encoder puts its messages. A body is a JSON object without its closing brace; the
 /// view adds the place and the brace.
 pub struct Out<'a> {
+    session: &'a SessionId,
     sent: &'a mut Sent,
     bodies: Vec<Body>,
     muted: bool,
 }
 
 struct Body {
-    text: String,
+    message: Message,
     structural: bool,
-    presents: Option<WaitId>,
+}
+
+/// A message of an encoder: a JSON object without its closing brace.
+#[derive(Clone, Debug, Default)]
+pub struct Message {
+    pub text: String,
+    pub presents: Option<WaitId>,
+    pub run: Option<RunFrame>,
+    pub inserts: Vec<(usize, Insert)>,
+    /// It stands between the events of a run and says how many there were.
+    pub keeps_count: bool,
+    /// What clients call the session, where that is not its id.
+    pub session_as: Option<String>,
+}
+
+impl From<String> for Message {
+    fn from(text: String) -> Message {
+        Message { text, ..Message::default() }
+    }
 }
 
 impl Out<'_> {
     /// A message that is there whether or not the item was streamed before.
-    pub fn message(&mut self, body: String) {
-        self.bodies.push(Body { text: body, structural: true, presents: None });
+    pub fn message(&mut self, message: impl Into<Message>) {
+        self.bodies.push(Body { message: message.into(), structural: true });
     }
 
     /// A message that asks a person.
-    pub fn request(&mut self, wait: WaitId, body: String) {
-        self.bodies.push(Body { text: body, structural: true, presents: Some(wait) });
+    pub fn request(&mut self, wait: WaitId, message: impl Into<Message>) {
+        let message = Message { presents: Some(wait), ..message.into() };
+        self.bodies.push(Body { message, structural: true });
     }
 
     /// The part of a whole text that was not sent yet; afterwards all of it counts as sent.
@@ -83,8 +105,12 @@ impl Out<'_> {
     }
 
     /// A message that carries characters of a stream.
-    pub fn streamed(&mut self, body: String) {
-        self.bodies.push(Body { text: body, structural: false, presents: None });
+    pub fn streamed(&mut self, message: impl Into<Message>) {
+        self.bodies.push(Body { message: message.into(), structural: false });
+    }
+
+    pub fn session(&self) -> &SessionId {
+        self.session
     }
 
     /// Nobody reads what is put here: the encoder only catches up.
@@ -99,6 +125,8 @@ pub struct View {
     session: SessionId,
     at: Seq,
     sent: Sent,
+    /// Events of the run it is in, as this view made them.
+    events: (Option<TurnId>, u64),
 }
 
 impl View {
@@ -109,6 +137,7 @@ impl View {
             session: session.clone(),
             at,
             sent: Sent::default(),
+            events: (None, 0),
         }
     }
 
@@ -117,7 +146,30 @@ impl View {
         match update {
             Update::Logged(entry) => self.see_entry(entry, 0),
             Update::Grew(growth) => self.see_growth(growth),
+            Update::Raw(raw) => {
+                let mut out = Out {
+                    session: &self.session,
+                    sent: &mut self.sent,
+                    bodies: Vec::new(),
+                    muted: false,
+                };
+                self.encoder.raw(raw, &mut out);
+                let bodies = out.bodies;
+                self.stamp_all(bodies)
+            }
         }
+    }
+
+    /// Takes in an entry from further back, which a later one names.
+    pub fn recall(&mut self, entry: &LogEntry) {
+        let mut out =
+            Out { session: &self.session, sent: &mut self.sent, bodies: Vec::new(), muted: true };
+        self.encoder.entry(entry, &mut out);
+    }
+
+    /// The run that the view is in, and how many events of it there were.
+    pub fn run(&self) -> (Option<TurnId>, u64) {
+        self.events
     }
 
     /// Takes in an entry that the client has already.
@@ -162,7 +214,8 @@ impl View {
     }
 
     fn see_growth(&mut self, growth: &Growth) -> Vec<Frame> {
-        let mut out = Out { sent: &mut self.sent, bodies: Vec::new(), muted: false };
+        let mut out =
+            Out { session: &self.session, sent: &mut self.sent, bodies: Vec::new(), muted: false };
         self.encoder.growth(growth, &mut out);
         let bodies = out.bodies;
         self.stamp_all(bodies)
@@ -170,7 +223,8 @@ impl View {
 
     /// What a client that attaches without a cursor is owed of a running turn.
     pub fn opening(&mut self) -> Vec<Frame> {
-        let mut out = Out { sent: &mut self.sent, bodies: Vec::new(), muted: false };
+        let mut out =
+            Out { session: &self.session, sent: &mut self.sent, bodies: Vec::new(), muted: false };
         self.encoder.opening(&mut out);
         let bodies = out.bodies;
         self.stamp_all(bodies)
@@ -178,7 +232,8 @@ impl View {
 
     /// What waits for an answer and was not sent by this view.
     pub fn pending(&mut self) -> Vec<Frame> {
-        let mut out = Out { sent: &mut self.sent, bodies: Vec::new(), muted: false };
+        let mut out =
+            Out { session: &self.session, sent: &mut self.sent, bodies: Vec::new(), muted: false };
         self.encoder.pending(&mut out);
         let bodies = out.bodies;
         self.stamp_all(bodies)
@@ -188,9 +243,23 @@ impl View {
         if let Event::ItemStarted { .. } = entry.event {
             self.sent.open.insert(ItemId(entry.seq));
         }
-        let mut out = Out { sent: &mut self.sent, bodies: Vec::new(), muted };
+        let mut out =
+            Out { session: &self.session, sent: &mut self.sent, bodies: Vec::new(), muted };
         self.encoder.entry(entry, &mut out);
-        out.bodies
+        let bodies = out.bodies;
+        if muted {
+            bodies.iter().for_each(|body| self.count(&body.message));
+        }
+        bodies
+    }
+
+    fn count(&mut self, message: &Message) {
+        let counts = |(_, insert): &(usize, Insert)| *insert == Insert::EventNumber;
+        let Some(run) = message.run.filter(|_| message.inserts.iter().any(counts)) else { return };
+        if run.part == RunPart::Start || self.events.0 != Some(run.turn) {
+            self.events = (Some(run.turn), 0);
+        }
+        self.events.1 += 1;
     }
 
     /// All of the entry was sent; until then its item counts as open.
@@ -207,27 +276,37 @@ impl View {
 
     fn stamp(&self, body: Body, seq: Seq, parts: u32) -> Frame {
         use std::fmt::Write;
-        let Body { mut text, structural: _, presents } = body;
+        let Message { mut text, presents, run, mut inserts, keeps_count, session_as } =
+            body.message;
         let stamp_at = text.len();
-        let _ = write!(text, ",\"session_id\":\"{}\",\"seq\":{seq}", self.session);
-        if parts > 0 || !self.sent.bytes.is_empty() {
+        let session = session_as.as_deref().unwrap_or(self.session.as_str());
+        let _ = write!(text, ",\"session_id\":\"{session}\",\"seq\":{seq}");
+        let counts = inserts.iter().any(|(_, insert)| *insert == Insert::EventNumber);
+        if counts || keeps_count || parts > 0 || !self.sent.bytes.is_empty() {
             let sent = self.sent.bytes.iter().map(|((item, s), bytes)| (*item, *s, *bytes));
-            let cursor = Cursor { seq, parts, sent: sent.collect() };
-            let _ = write!(text, ",\"cursor\":\"{cursor}\"");
+            let cursor = Cursor { seq, parts, sent: sent.collect(), events: None };
+            let _ = write!(text, ",\"cursor\":\"{cursor}");
+            if counts || keeps_count {
+                text.push('!');
+                let number = if counts { Insert::EventNumber } else { Insert::EventCount };
+                inserts.push((text.len(), number));
+            }
+            text.push('"');
         }
         text.push('}');
-        Frame { text: Bytes::from(text), stamp_at: Some(stamp_at), presents }
+        let text = Bytes::from(text);
+        Frame { text, stamp_at: Some(stamp_at), presents, run, inserts }
     }
 
     /// The stamp of a client that has everything this view has seen.
     pub fn place(&self) -> Bytes {
-        let body = Body { text: String::new(), structural: false, presents: None };
+        let body = Body { message: Message::default(), structural: false };
         self.stamp(body, self.at, 0).text
     }
 
     /// The place of a client that has everything this view has seen.
     pub fn cursor(&self) -> Cursor {
         let sent = self.sent.bytes.iter().map(|((item, s), bytes)| (*item, *s, *bytes));
-        Cursor { seq: self.at, parts: 0, sent: sent.collect() }
+        Cursor { seq: self.at, parts: 0, sent: sent.collect(), events: None }
     }
 }

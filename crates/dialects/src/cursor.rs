@@ -1,7 +1,8 @@
 //! Where a client stands in a session: the last entry it has whole, how many messages of the next
 //! entry it has, and how many bytes of each open item.
 //!
-//! Text form: `14`, `14+1`, `14~12t57`, `14+1~12t57,13o20`. It comes back from clients, so it is
+//! Text form: `14`, `14+1`, `14~12t57`, `14+1~12t57,13o20`, and with the count of a run's events
+//! `14~12t57!23`. It comes back from clients, so it is
 //! hostile input: parsing is total, and whoever uses it clamps it to what is there.
 
 use std::fmt::{self, Write};
@@ -9,8 +10,8 @@ use std::fmt::{self, Write};
 use polyloop_session::{ItemId, Seq, Stream};
 
 /// More open items than any turn has; a longer cursor is refused.
-pub const CURSOR_ITEMS_MAX: usize = 64;
-pub const CURSOR_BYTES_MAX: usize = 2048;
+pub const CURSOR_ITEMS_MAX: usize = 1024;
+pub const CURSOR_BYTES_MAX: usize = 32 * 1024;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
@@ -18,6 +19,8 @@ pub struct Cursor {
     /// Messages of entry `seq + 1` that were sent.
     pub parts: u32,
     pub sent: Vec<(ItemId, Stream, u64)>,
+    /// Events of the running run that were sent, where the dialect counts them.
+    pub events: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,14 +37,33 @@ impl Cursor {
         Cursor { seq, ..Cursor::default() }
     }
 
+    /// The place that the stamp of a frame names.
+    pub fn of_stamp(stamp: &[u8]) -> Option<Cursor> {
+        #[derive(serde::Deserialize)]
+        struct Stamp {
+            seq: u64,
+            cursor: Option<String>,
+        }
+        // A stamp is the end of an object: put a beginning in the place of its comma.
+        let object = [b"{", stamp.strip_prefix(b",")?].concat();
+        let stamp: Stamp = serde_json::from_slice(&object).ok()?;
+        match stamp.cursor {
+            Some(cursor) => Cursor::parse(&cursor).ok(),
+            None => Some(Cursor::at(Seq(stamp.seq))),
+        }
+    }
+
     pub fn parse(text: &str) -> Result<Cursor, BadCursor> {
         if text.len() > CURSOR_BYTES_MAX {
             return Err(BadCursor);
         }
         // A query may carry the plus sign as a blank.
         let text = text.trim().replace(' ', "+");
-        let (head, items) =
-            text.split_once('~').map_or((text.as_str(), None), |(h, i)| (h, Some(i)));
+        let (text, events) = match text.split_once('!') {
+            Some((text, events)) => (text, Some(number(events)?)),
+            None => (text.as_str(), None),
+        };
+        let (head, items) = text.split_once('~').map_or((text, None), |(h, i)| (h, Some(i)));
         let (seq, parts) = head.split_once('+').map_or((head, None), |(s, p)| (s, Some(p)));
         let seq = Seq(number(seq)?);
         let parts = parts.map_or(Ok(0), number)?;
@@ -52,7 +74,7 @@ impl Cursor {
         if sent.len() > CURSOR_ITEMS_MAX {
             return Err(BadCursor);
         }
-        Ok(Cursor { seq, parts, sent })
+        Ok(Cursor { seq, parts, sent, events })
     }
 }
 
@@ -88,7 +110,10 @@ impl fmt::Display for Cursor {
             };
             write!(f, "{item}{letter}{bytes}")?;
         }
-        Ok(())
+        match self.events {
+            Some(events) => write!(f, "!{events}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -107,21 +132,35 @@ mod tests {
             seq in any::<u64>(),
             parts in any::<u32>(),
             sent in proptest::collection::vec((any::<u64>(), stream(), any::<u64>()), 0..5),
+            events in any::<Option<u64>>(),
         ) {
             let sent = sent.into_iter().map(|(i, s, b)| (ItemId(Seq(i)), s, b)).collect();
-            let cursor = Cursor { seq: Seq(seq), parts, sent };
+            let cursor = Cursor { seq: Seq(seq), parts, sent, events };
             prop_assert_eq!(Cursor::parse(&cursor.to_string()), Ok(cursor));
         }
 
         #[test]
-        fn parse_is_total(text in "[0-9+~,taox -]{0,40}|.{0,40}") {
+        fn parse_is_total(text in "[0-9+~!,taox -]{0,40}|.{0,40}") {
             let _ = Cursor::parse(&text);
         }
     }
 
     #[test]
     fn examples() {
-        for bad in ["", "x", "-1", "1+", "1~", "1~2", "1~2z3", "1~t3", "99999999999999999999"] {
+        for bad in [
+            "",
+            "x",
+            "1!",
+            "1!x",
+            "!1",
+            "-1",
+            "1+",
+            "1~",
+            "1~2",
+            "1~2z3",
+            "1~t3",
+            "99999999999999999999",
+        ] {
             assert_eq!(Cursor::parse(bad), Err(BadCursor), "{bad}");
         }
         assert_eq!(Cursor::parse("14 1~12t57"), Cursor::parse("14+1~12t57"));

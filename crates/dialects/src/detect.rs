@@ -1,10 +1,13 @@
 //! Which dialect a connection speaks, decided once, by the first rule that applies.
 
 use crate::agentloop::Agentloop;
+use crate::chat::Chat;
+use crate::loom::Loom;
+use crate::unified::Unified;
 use crate::{Dialect, bounded};
 
 /// The dialects this server speaks.
-pub static ALL: &[&dyn Dialect] = &[&Agentloop];
+pub static ALL: &[&dyn Dialect] = &[&Agentloop, &Unified, &Loom, &Chat];
 
 /// What a handshake decides.
 pub enum Decision {
@@ -20,6 +23,8 @@ pub struct Handshake<'a> {
     pub path: &'a str,
     pub subprotocols: &'a [&'a str],
     pub protocol: Option<&'a str>,
+    /// The query names a session.
+    pub names_session: bool,
 }
 
 pub fn by_name(name: &str) -> Option<&'static dyn Dialect> {
@@ -47,9 +52,11 @@ pub fn decide(handshake: &Handshake<'_>) -> Decision {
     let first = handshake.path.trim_start_matches('/').split('/').next().unwrap_or("");
     let own_path = by_name(first);
     let with_session = handshake.path.strip_prefix("/ws/").is_some_and(|id| !id.is_empty());
+    let on_ws = matches!(handshake.path, "/ws" | "/ws/");
     match own_path {
         Some(dialect) => Decision::Dialect(dialect),
         None if with_session => Decision::Dialect(&Agentloop),
+        None if on_ws && handshake.names_session => Decision::Dialect(&Unified),
         None => Decision::ByFirstMessage,
     }
 }
@@ -64,7 +71,11 @@ mod tests {
     use super::*;
 
     fn decided(path: &str, subprotocols: &[&str], protocol: Option<&str>) -> &'static str {
-        match decide(&Handshake { path, subprotocols, protocol }) {
+        let (path, names_session) = match path.split_once("?session_id=") {
+            Some((path, _)) => (path, true),
+            None => (path, false),
+        };
+        match decide(&Handshake { path, subprotocols, protocol, names_session }) {
             Decision::Dialect(dialect) => dialect.name(),
             Decision::ByFirstMessage => "first message",
             Decision::UnknownProtocol => "unknown",
@@ -86,11 +97,54 @@ mod tests {
             ("/", &["other"], None, "first message"),
             ("/", &[], Some("agentloop"), "agentloop"),
             ("/ws/abc", &[], Some("nonsense"), "unknown"),
+            ("/", &["unified.v1"], None, "unified"),
+            ("/agentloop", &["loom.v1", "chat.v1"], None, "loom"),
+            ("/ws/abc", &["chat.v1"], Some("loom"), "chat"),
+            ("/ws/abc", &[], Some("unified"), "unified"),
+            ("/chat", &[], Some("loom"), "loom"),
+            ("/", &[], Some("chat"), "chat"),
+            ("/unified", &[], None, "unified"),
+            ("/unified?session_id=abc", &[], None, "unified"),
+            ("/loom", &[], None, "loom"),
+            ("/chat", &[], None, "chat"),
+            ("/chat?session_id=abc", &[], None, "chat"),
+            ("/ws?session_id=abc", &[], None, "unified"),
+            ("/ws/?session_id=abc", &[], None, "unified"),
+            ("/ws/abc?session_id=abc", &[], None, "agentloop"),
+            ("/?session_id=abc", &[], None, "first message"),
+            ("/ws?session_id=abc", &[], Some("chat"), "chat"),
+            ("/ws?session_id=abc", &["loom.v1"], None, "loom"),
         ];
         for (path, subprotocols, protocol, want) in rows {
             assert_eq!(decided(path, subprotocols, *protocol), *want, "{path} {protocol:?}");
         }
-        assert_eq!(by_first_message("user_input").map(|d| d.name()), Some("agentloop"));
-        assert!(by_first_message("user_inputs").is_none());
+    }
+
+    /// Twenty types decide, each one dialect, and nothing near them does.
+    #[test]
+    fn the_first_message_decides() {
+        let rows = [
+            ("agentloop", "user_input approval_response get_context_info manual_compact"),
+            (
+                "unified",
+                "session_start session_end set_permission_mode user_message permission_response \
+                 user_question_response plan_approval_response interrupt resume cancel",
+            ),
+            ("loom", "run tools_list tool_show user_messages ping"),
+            ("chat", "chat"),
+        ];
+        let mut kinds = 0;
+        for (name, types) in rows {
+            for kind in types.split_whitespace() {
+                assert_eq!(by_first_message(kind).map(|d| d.name()), Some(name), "{kind}");
+                assert!(by_first_message(&format!("{kind}x")).is_none(), "{kind}x");
+                assert!(by_first_message(&kind.to_uppercase()).is_none(), "{kind}");
+                kinds += 1;
+            }
+        }
+        assert_eq!(kinds, 20);
+        for addition in ["cancel_run", "tool_approval_response", "compact", "get_context", ""] {
+            assert!(by_first_message(addition).is_none(), "{addition}");
+        }
     }
 }

@@ -4,53 +4,34 @@
 //! never reads a socket, never sees the agent, and no wire type leaves its module. `decode` is
 //! total: the worst input becomes an error frame.
 
-use bytes::Bytes;
-use polyloop_session::context::ContextInfo;
-use polyloop_session::wait::Who;
-use polyloop_session::{Command, Growth, LogEntry, Refusal, SessionId, Text, WaitId, WaitRef};
+use polyloop_session::{Growth, LogEntry, Raw, SessionId, Timestamp};
 
 pub mod agentloop;
+mod ask;
+mod asks;
+pub mod chat;
 pub mod conn;
 pub mod cursor;
 pub mod detect;
+mod frame;
+mod ids;
+pub mod loom;
+mod reply;
 pub mod rest;
 pub mod time;
+pub mod tools;
+pub mod unified;
 
+pub(crate) use asks::is_asked;
+
+pub use ask::{Ask, Asked, Client, Complaint, Name, RunAsk, Start};
 pub use conn::View;
 pub use cursor::Cursor;
-
-/// One text message of a dialect, ready to be written; cloning it copies a pointer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Frame {
-    pub text: Bytes,
-    /// Where the stamp of place begins: the last fields of the object and its closing brace.
-    /// `None` when the frame is about no session, or its place is for the writer to say.
-    pub stamp_at: Option<usize>,
-    /// The wait that this frame asks a person about.
-    pub presents: Option<WaitId>,
-}
-
-impl Frame {
-    /// A frame that is not stamped (yet).
-    pub fn unstamped(text: impl Into<Bytes>) -> Frame {
-        Frame { text: text.into(), stamp_at: None, presents: None }
-    }
-
-    /// The stamp: `,"session_id":…,"seq":…}`.
-    pub fn stamp(&self) -> Option<Bytes> {
-        self.stamp_at.map(|at| self.text.slice(at..))
-    }
-
-    /// The same message with another frame's place, which is the client's.
-    pub fn stamped(&self, stamp: &[u8]) -> Frame {
-        let Some(body) = self.text.strip_suffix(b"}") else { return self.clone() };
-        let text = [body, stamp].concat();
-        Frame { stamp_at: Some(body.len()), text: text.into(), presents: self.presents }
-    }
-}
+pub use frame::{Frame, Insert, Own, RunFrame, RunPart};
+pub use reply::{Listed, Reply, SessionInit, ToolForm, ToolInfo};
 
 /// What the dialects have in common. Stateless: what a connection or a session needs to remember
-/// lives in its `Encoder`.
+/// lives in its `Own` and its `Encoder`.
 pub trait Dialect: Send + Sync {
     /// As in `?protocol=` and in the audit log.
     fn name(&self) -> &'static str;
@@ -61,85 +42,67 @@ pub trait Dialect: Send + Sync {
     /// connection that did not name one.
     fn client_types(&self) -> &'static [&'static str];
 
-    /// Whether its clients can answer an approval.
-    fn can_approve(&self) -> bool;
+    fn manner(&self) -> Manner;
 
-    fn decode(&self, frame: &str, client: &Client) -> Result<Ask, Complaint>;
+    fn power(&self) -> Power;
+
+    fn decode(&self, frame: &str, client: &Client) -> Result<Asked, Complaint>;
 
     /// Renders a session's updates for every client of the dialect.
     fn encoder(&self, session: &SessionId) -> Box<dyn Encoder>;
 
     /// An answer to one client alone, unstamped. `number` is the connection's own count of answers.
     fn reply(&self, session: Option<&SessionId>, number: u64, reply: &Reply) -> Frame;
-}
 
-/// Who speaks on a connection.
-#[derive(Clone, Debug)]
-pub struct Client {
-    pub who: Who,
-    /// The session it is attached to, once there is one.
-    pub session: Option<SessionId>,
-    /// The wait it was last shown: what an answer that names none is an answer to.
-    pub shown: Option<WaitId>,
-}
+    /// What is said of a binary frame that is no text.
+    fn not_utf8(&self) -> Complaint {
+        Complaint::new("Invalid message format", "the frame is not UTF-8", "not_utf8")
+    }
 
-/// What a client wants of its session.
-#[derive(Clone, Debug)]
-pub enum Ask {
-    Command(Command),
-    /// Approve with another patch, which the agent judges first.
-    SettleWithPatch {
-        wait: WaitRef,
-        patch: Text,
-        always: bool,
-        by: Who,
-    },
-    ContextInfo,
-}
-
-/// What is wrong with a frame, a request, or the server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Complaint {
-    pub message: String,
-    /// What exactly, for people.
-    pub error: String,
-    /// A short word for programs.
-    pub code: String,
-}
-
-impl Complaint {
-    pub fn new(message: &str, error: impl Into<String>, code: &str) -> Complaint {
-        Complaint { message: message.into(), error: error.into(), code: code.into() }
+    /// What a silent connection is sent now and then, where the dialect has such a message.
+    fn heartbeat(&self, session: Option<&SessionId>, number: u64, at: Timestamp) -> Option<Frame> {
+        let _ = (session, number, at);
+        None
     }
 }
 
-impl From<&Refusal> for Complaint {
-    fn from(refusal: &Refusal) -> Complaint {
-        let told = refusal.to_string();
-        let message = match refusal {
-            // Whoever names no request answers nothing that is pending; the rest is detail.
-            Refusal::AlreadySettled { .. } | Refusal::Withdrawn => {
-                Refusal::NoPendingApproval.to_string()
-            }
-            _ => told.clone(),
-        };
-        Complaint::new(&message, told, refusal.code())
-    }
+/// How a dialect's connections relate to sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manner {
+    /// A connection belongs to one session.
+    OneSession,
+    /// Every message names its session.
+    ManySessions,
+    /// A connection asks for runs, one at a time, and watches the session it named when it came.
+    Runs,
+    /// Connections are members of one room.
+    Room,
 }
 
-/// What one client is told.
-#[derive(Clone, Debug)]
-pub enum Reply {
-    Complaint(Complaint),
-    ContextInfo(ContextInfo),
+/// What a client can do about what a turn asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Power {
+    Watch,
+    /// It can answer questions and plans.
+    Answer,
+    /// It can also give leave.
+    Approve,
 }
 
 /// A fold of entries into messages. Equal input gives equal frames, so one encoder serves all
 /// clients of its dialect on a session, and a late client's own encoder catches up to it.
+///
+/// It is fed from a turn's `TurnStarted` on; the `MessageQueued` that it names comes before it,
+/// muted if it stands further back in the log.
 pub trait Encoder: Send {
     fn entry(&mut self, entry: &LogEntry, out: &mut conn::Out<'_>);
 
     fn growth(&mut self, growth: &Growth, out: &mut conn::Out<'_>);
+
+    /// What a provider sent that has no event of its own; live only.
+    fn raw(&mut self, raw: &Raw, out: &mut conn::Out<'_>) {
+        let _ = (raw, out);
+    }
 
     /// What a client that attaches in the middle of a turn must know first.
     fn opening(&mut self, out: &mut conn::Out<'_>);
@@ -156,4 +119,23 @@ pub(crate) fn bounded(mut told: String) -> String {
         told.push('…');
     }
     told
+}
+
+/// A name from outside, short enough for an error text.
+pub(crate) fn shown(text: &str) -> String {
+    const SHOWN_CHARS_MAX: usize = 80;
+    text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect()
+}
+
+/// None of our wire types can fail to serialise: no maps with odd keys, no failing types.
+pub(crate) fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "{}".to_string())
+}
+
+/// The JSON Schema of every message of every dialect, under its name.
+#[cfg(feature = "schema")]
+pub fn schemas() -> Vec<(&'static str, serde_json::Value)> {
+    let all = [agentloop::schema::schemas(), unified::schemas(), loom::schemas(), chat::schemas()]
+        .concat();
+    all.into_iter().map(|(name, schema)| (name, schema.to_value())).collect()
 }

@@ -1,9 +1,12 @@
 //! The shapes of the REST interface.
 
-use polyloop_session::{SessionId, Timestamp};
-use serde::Serialize;
+use polyloop_session::event::Agent;
+use polyloop_session::policy::Mode;
+use polyloop_session::{SessionId, Text, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::time::iso;
+use crate::{Start, bounded, shown};
 
 #[derive(Serialize)]
 pub struct SessionInfo<'a> {
@@ -43,4 +46,72 @@ impl<'a> Switched<'a> {
 #[derive(Serialize)]
 pub struct RestError {
     pub error: String,
+}
+
+/// What a new session is to be like; an empty body says nothing. The error is for the client.
+pub fn new_session(body: &[u8]) -> Result<Start, String> {
+    #[derive(Deserialize)]
+    struct NewSession {
+        #[serde(default)]
+        cwd: Option<Text>,
+        #[serde(default)]
+        model: Option<Text>,
+        #[serde(default)]
+        agent: Option<Agent>,
+        #[serde(default)]
+        permission_mode: Option<String>,
+        #[serde(default)]
+        title: Option<Text>,
+    }
+    if body.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Start::default());
+    }
+    let wanted: NewSession = read(body)?;
+    let mode = match wanted.permission_mode.as_deref() {
+        None => None,
+        Some(word) => Some(mode(word)?),
+    };
+    let NewSession { cwd, model, agent, title, .. } = wanted;
+    Ok(Start { mode, cwd, model, agent, title, ..Start::default() })
+}
+
+/// The new title of a session.
+pub fn title(body: &[u8]) -> Result<Text, String> {
+    #[derive(Deserialize)]
+    struct Renamed {
+        title: Text,
+    }
+    let Renamed { title } = read(body)?;
+    match title.trim() {
+        "" => Err("title: use at least one character".into()),
+        title => Ok(title.into()),
+    }
+}
+
+fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
+    let mut json = serde_json::Deserializer::from_slice(body);
+    serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let at = error.path().to_string();
+        let place = if at == "." { "The body".to_string() } else { at };
+        bounded(format!("{place}: {}", error.inner()))
+    })
+}
+
+/// The words for modes, the canonical ones included.
+pub(crate) fn mode(word: &str) -> Result<Mode, String> {
+    Ok(match word {
+        "suggest" | "manual" | "default" => Mode::Suggest,
+        "auto-edit" | "acceptEdits" => Mode::AutoEdit,
+        "full-auto" | "auto" => Mode::FullAuto,
+        "bypass" | "bypassPermissions" => Mode::Bypass,
+        "plan" => Mode::Plan,
+        "dontAsk" => Mode::DontAsk,
+        other => {
+            let given = shown(other);
+            return Err(format!(
+                "permission_mode: \"{given}\" is not a mode; use manual, auto, bypass, plan, \
+                 default, acceptEdits, bypassPermissions or dontAsk"
+            ));
+        }
+    })
 }

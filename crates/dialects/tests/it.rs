@@ -1,7 +1,8 @@
 //! One binary for all tests that use the crate from outside.
 //!
 //! `POLYLOOP_CASES` sets how many random cases each property tries, `POLYLOOP_SEED` from which
-//! seed; without them a run is short and always the same.
+//! seed, `POLYLOOP_FRAMES` how many frames each dialect's `decode` is tried with; without them a
+//! run is short and always the same.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -26,10 +27,13 @@ mod it {
     mod foreign;
     mod golden;
     mod hostile;
+    mod kinds;
     mod make;
     mod play;
     mod runner;
     mod seeds;
+    mod speaks;
+    mod strict;
     mod texts;
     mod world;
 }

@@ -13,9 +13,11 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use polyloop_agent::sessions::Sessions;
+use polyloop_dialects::ToolInfo;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Asked, Guard};
+use crate::room::Room;
 use crate::serve::HEADER_BYTES_MAX;
 use crate::view::DialectView;
 use crate::{page, query, rest, socket};
@@ -24,6 +26,9 @@ use crate::{page, query, rest, socket};
 pub struct App {
     pub sessions: Sessions<DialectView>,
     pub guard: Guard,
+    pub room: Arc<Room>,
+    /// As clients are told of them.
+    pub tools: Arc<[ToolInfo]>,
     pub message_bytes_max: usize,
     /// Cancelled when the server begins to stop.
     pub closing: CancellationToken,
@@ -37,9 +42,15 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/ws/{id}", any(socket::upgrade))
         .route("/agentloop", any(socket::upgrade))
         .route("/agentloop/{id}", any(socket::upgrade))
+        .route("/unified", any(socket::upgrade))
+        .route("/loom", any(socket::upgrade))
+        .route("/chat", any(socket::upgrade))
         .route("/healthz", get(rest::healthz))
         .route("/sessions", get(rest::list).post(rest::create))
-        .route("/sessions/{id}", get(rest::read).delete(rest::archive).post(rest::act))
+        .route(
+            "/sessions/{id}",
+            get(rest::read).delete(rest::archive).post(rest::act).patch(rest::rename),
+        )
         .fallback(rest::not_here)
         .method_not_allowed_fallback(rest::wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), guard))
@@ -107,7 +118,7 @@ fn share(headers: &mut HeaderMap, origin: &str, preflight: bool) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(VARY, HeaderValue::from_static("Origin"));
     if preflight {
-        let methods = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
+        let methods = HeaderValue::from_static("GET, POST, PATCH, DELETE, OPTIONS");
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
         let allowed = HeaderValue::from_static("Content-Type, Authorization");
         headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed);

@@ -23,7 +23,9 @@ use std::time::Duration;
 use settings::Setting;
 use source::Reader;
 pub use source::ServeArgs;
-pub use value::{AgentKind, ApprovalMode, ContextStrategy, LogFormat, LogLevel, Provider, Secret};
+pub use value::{
+    AgentKind, ApprovalMode, ChatBroadcast, ContextStrategy, LogFormat, LogLevel, Provider, Secret,
+};
 
 /// Why the server cannot start, in lines for people.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +50,8 @@ pub struct Config {
     pub port: u16,
     /// Absolute, without links.
     pub working_directory: PathBuf,
+    /// Further ones that clients may choose; absolute, without links.
+    pub workspace_roots: Vec<PathBuf>,
     pub model: Model,
     pub agent: AgentKind,
     /// May be missing, and may come later: whoever reads it takes a missing file as none.
@@ -58,6 +62,8 @@ pub struct Config {
     /// Where session files are; without it sessions live in memory. Perhaps not yet there.
     pub session_store: Option<PathBuf>,
     pub todos_store: Option<PathBuf>,
+    pub user_message_db: Option<PathBuf>,
+    pub chat_broadcast: ChatBroadcast,
     pub context: Context,
     pub access: Access,
     pub log: Log,
@@ -148,10 +154,13 @@ impl Config {
         let word = |setting: &Setting, value: &str| (setting.name, value.to_owned());
         let secs = |limit: Option<Duration>| limit.map(|limit| limit.as_secs().to_string());
         let key = |key: &ModelKey| (key.variable, key.value.masked().to_owned());
+        let roots: Vec<String> =
+            self.workspace_roots.iter().map(|root| root.display().to_string()).collect();
         let mut rows = vec![
             (settings::HOST.name, self.host.to_string()),
             (settings::PORT.name, self.port.to_string()),
             (settings::WORKING_DIRECTORY.name, self.working_directory.display().to_string()),
+            list(&settings::WORKSPACE_ROOTS, &roots),
             word(&settings::PROVIDER, self.model.provider.word()),
             word(&settings::MODEL, &self.model.name),
         ];
@@ -167,8 +176,10 @@ impl Config {
                 settings::COMMAND_TIMEOUT_SECS.name,
                 or_unset(secs(Some(self.limits.command_timeout))),
             ),
+            word(&settings::CHAT_BROADCAST, self.chat_broadcast.word()),
             path(&settings::SESSION_STORE_PATH, self.session_store.as_deref()),
             path(&settings::TODOS_STORE_PATH, self.todos_store.as_deref()),
+            path(&settings::USER_MESSAGE_DB, self.user_message_db.as_deref()),
             word(&settings::CONTEXT_STRATEGY, self.context.strategy.word()),
             (settings::CONTEXT_COMPACTION_THRESHOLD.name, self.context.threshold.to_string()),
             (

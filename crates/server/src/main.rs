@@ -2,11 +2,13 @@
 
 mod app;
 mod auth;
+mod catch_up;
 mod cli;
 mod config;
 mod page;
 mod query;
 mod rest;
+mod room;
 mod serve;
 mod socket;
 mod view;

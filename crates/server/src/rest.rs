@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::rejection::PathRejection;
+use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{StatusCode, Uri};
@@ -14,10 +14,11 @@ use polyloop_agent::clock;
 use polyloop_agent::log::{LinePlace, LogError};
 use polyloop_agent::sessions::Archived;
 use polyloop_agent::todos::SwitchError;
-use polyloop_dialects::rest::{RestError, SessionInfo, SessionList, Switched};
-use polyloop_session::SessionId;
+use polyloop_dialects::rest::{self, RestError, SessionInfo, SessionList, Switched};
+use polyloop_session::event::Setting;
 use polyloop_session::id::BadSessionId;
 use polyloop_session::wait::Who;
+use polyloop_session::{Command, SessionId};
 use serde::Serialize;
 
 use crate::app::App;
@@ -86,9 +87,53 @@ pub async fn list(State(app): State<Arc<App>>, uri: Uri) -> Response {
     json(StatusCode::OK, &SessionList { sessions: info.collect() })
 }
 
-pub async fn create(State(app): State<Arc<App>>) -> Response {
-    match app.sessions.create(Who::via("rest")).await {
+/// A new session, as the body says; an empty body means the server's defaults.
+pub async fn create(State(app): State<Arc<App>>, body: Result<Bytes, BytesRejection>) -> Response {
+    let Ok(body) = body else {
+        return error(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large");
+    };
+    let start = match rest::new_session(&body) {
+        Ok(start) => start,
+        Err(why) => return error(StatusCode::BAD_REQUEST, why),
+    };
+    let settings = match app.settings(&start) {
+        Ok(settings) => settings,
+        Err(refusal) => return error(StatusCode::BAD_REQUEST, refusal.to_string()),
+    };
+    match app.sessions.create(Who::via("rest"), settings).await {
         Ok(s) => json(StatusCode::CREATED, &SessionInfo::new(&s.id, s.start, s.last, s.lines)),
+        Err(failure) => command_failed(&failure),
+    }
+}
+
+/// `PATCH /sessions/{id}` `{"title": …}`.
+pub async fn rename(
+    State(app): State<Arc<App>>,
+    id: Result<Path<String>, PathRejection>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
+    let id = match SessionId::parse(&id.map(|Path(id)| id).unwrap_or_default()) {
+        Ok(id) => id,
+        Err(bad) => return bad_id(&bad),
+    };
+    let Ok(body) = body else {
+        return error(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large");
+    };
+    let title = match rest::title(&body) {
+        Ok(title) => title,
+        Err(why) => return error(StatusCode::BAD_REQUEST, why),
+    };
+    match app.sessions.summary(&id).await {
+        Ok(Some(_)) => {}
+        Ok(None) => return not_found(),
+        Err(failure) => return store_failed(&failure),
+    }
+    let by = Who::via("rest");
+    let handle = app.sessions.handle(id.clone(), by.clone());
+    let setting = Setting::Title { title: title.clone() };
+    match handle.command(Command::Set { setting, by }).await {
+        Ok(_) => json(StatusCode::OK, &serde_json::json!({"id": id, "title": title})),
+        Err(CommandError::Refused(refusal)) => error(StatusCode::BAD_REQUEST, refusal.to_string()),
         Err(failure) => command_failed(&failure),
     }
 }
@@ -176,7 +221,7 @@ async fn switch(app: &Arc<App>, id: SessionId) -> Response {
     let (task, name) = (app.clone(), id.clone());
     let switched = tokio::task::spawn_blocking(move || {
         let todos = task.sessions.todos()?;
-        Some(todos.switch(&name, &task.sessions.kit().place.cwd, clock::now()))
+        Some(todos.switch(&name, &task.sessions.kit().places.common.cwd, clock::now()))
     });
     match switched.await {
         Ok(Some(Ok((file, link)))) => {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,10 +10,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use polyloop_agent::actor::Kit;
 use polyloop_agent::log::{Log, files::Files, memory::Memory};
+use polyloop_agent::messages::Messages;
 use polyloop_agent::model::{Model, offline::Offline};
+use polyloop_agent::place::{Instructions, Places};
 use polyloop_agent::sessions::Sessions;
 use polyloop_agent::todos::Todos;
 use polyloop_agent::tool::{self, Place, ToolSpec};
+use polyloop_dialects::chat::Chat;
 use polyloop_session::context::Strategy;
 use polyloop_session::event::Settings;
 use polyloop_session::policy::Mode;
@@ -24,7 +28,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::{self, App};
 use crate::auth::Guard;
-use crate::config::{ApprovalMode, Config, ContextStrategy, Provider};
+use crate::config::{ApprovalMode, ChatBroadcast, Config, ContextStrategy, Provider};
+use crate::room::{Broadcast, Room};
+use crate::socket;
 use crate::view::FileCodec;
 
 /// A request's head must be there in this time.
@@ -58,7 +64,7 @@ pub async fn run(
     port: PortChoice,
     ready: impl FnOnce(&Ready),
 ) -> Result<(), String> {
-    let kit = kit(&config)?;
+    let kit = kit(&config).await?;
     let todos = match &config.todos_store {
         Some(dir) => Some(Todos::open(dir).map_err(|error| {
             format!("TODOS_STORE_PATH: {} cannot be used: {error}", dir.display())
@@ -67,10 +73,21 @@ pub async fn run(
     };
     let listener = bind(config.addr(), port).await?;
     let addr = listener.local_addr().map_err(|error| error.to_string())?;
+    let tools = socket::tool_infos(&kit.tools);
+    if let Some(messages) = &kit.messages {
+        messages.sweep();
+    }
     let sessions = Sessions::new(kit, todos);
+    let broadcast = match config.chat_broadcast {
+        ChatBroadcast::All => Broadcast::All,
+        ChatBroadcast::Session => Broadcast::Session,
+    };
+    let room = Room::new(sessions.clone(), &Chat, broadcast);
     let closing = CancellationToken::new();
     let app = Arc::new(App {
         sessions: sessions.clone(),
+        room,
+        tools,
         guard: Guard::new(config.access.clone(), addr),
         message_bytes_max: config.limits.message_bytes_max,
         closing: closing.clone(),
@@ -205,13 +222,20 @@ async fn turn_away(mut stream: TcpStream) {
     let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(answer.as_bytes())).await;
 }
 
-fn kit(config: &Config) -> Result<Kit, String> {
+async fn kit(config: &Config) -> Result<Kit, String> {
     let log: Arc<dyn Log> = match &config.session_store {
         Some(dir) => {
             let files = Files::open(dir, FileCodec::shared());
             Arc::new(files.map_err(|error| format!("SESSION_STORE_PATH: {error}"))?)
         }
         None => Arc::new(Memory::new(FileCodec::shared())),
+    };
+    let messages = match &config.user_message_db {
+        Some(path) => {
+            let opened = Messages::open(path, log.clone()).await;
+            Some(opened.map_err(|error| format!("USER_MESSAGE_DB: {error}"))?)
+        }
+        None => None,
     };
     let model: Arc<dyn Model> = match config.model.provider {
         Provider::Offline => Arc::new(Offline::new()),
@@ -227,7 +251,8 @@ fn kit(config: &Config) -> Result<Kit, String> {
         ContextStrategy::Dummy => Strategy::Dummy,
     };
     let tools: Arc<[ToolSpec]> = tool::ALL.iter().map(|tool| tool.spec()).collect();
-    let forbidden = [&config.session_store].into_iter().flatten().cloned().collect();
+    let own = [&config.session_store, &config.user_message_db];
+    let forbidden = own.into_iter().flatten().cloned().collect();
     Ok(Kit {
         limits: polyloop_session::Limits {
             queued_messages_max: config.limits.queued_messages_max,
@@ -240,14 +265,12 @@ fn kit(config: &Config) -> Result<Kit, String> {
             model: model.name().into(),
             mode,
             calls_max: CALLS_PER_TURN_MAX,
+            ..Settings::default()
         },
-        place: Arc::new(Place {
-            cwd: config.working_directory.clone(),
-            forbidden,
-            command_time_max: config.limits.command_timeout,
-            helper: polyloop_sandbox::Helper::this_program(),
-        }),
-        instructions: instructions(config).into(),
+        places: places(config, forbidden),
+        instructions: instructions(config),
+        passing: Arc::new(Memory::new(FileCodec::shared())),
+        messages,
         log,
         model,
         tools,
@@ -257,9 +280,22 @@ fn kit(config: &Config) -> Result<Kit, String> {
     })
 }
 
-fn instructions(config: &Config) -> String {
+fn places(config: &Config, forbidden: Vec<PathBuf>) -> Places {
+    let mut roots = vec![config.working_directory.clone()];
+    roots.extend(config.workspace_roots.iter().cloned());
+    let common = Place {
+        cwd: config.working_directory.clone(),
+        plans: None,
+        forbidden,
+        command_time_max: config.limits.command_timeout,
+        helper: polyloop_sandbox::Helper::this_program(),
+    };
+    let plans = config.session_store.as_ref().map(|store| store.join("plans"));
+    Places { common, roots, plans }
+}
+
+fn instructions(config: &Config) -> Instructions {
     let own = config.instructions_file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
-    let place = config.working_directory.display();
-    let own = own.map(|own| format!("\n\n{}", own.trim())).unwrap_or_default();
-    format!("{}\n\nWorking directory: {place}{own}\n", INSTRUCTIONS.trim())
+    let (role, rules) = INSTRUCTIONS.split_once("\n\n").unwrap_or((INSTRUCTIONS, ""));
+    Instructions { role: role.into(), rules: rules.into(), own: own.map(Into::into) }
 }

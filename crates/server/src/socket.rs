@@ -15,8 +15,8 @@ use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use hyper_util::rt::TokioIo;
 use polyloop_dialects::detect::{self, Decision, Handshake};
-use polyloop_dialects::{Cursor, Dialect};
-use polyloop_session::SessionId;
+use polyloop_dialects::{Cursor, Dialect, Manner};
+use polyloop_session::{SessionId, Text};
 use tokio_websockets::{Limits, ServerBuilder};
 
 use crate::app::{App, is_upgrade};
@@ -24,15 +24,24 @@ use crate::query::Query;
 use crate::serve::Held;
 use crate::{page, rest};
 
+mod ask;
+mod attach;
+mod outgoing;
 mod read;
+mod run;
+mod start;
 mod write;
+
+pub use attach::tool_infos;
 
 /// What a handshake says of the connection it opens.
 pub(crate) struct Hello {
     pub dialect: Option<&'static dyn Dialect>,
     pub session: Option<SessionId>,
     pub since: Option<Cursor>,
-    pub name: Option<String>,
+    pub name: Option<Text>,
+    /// Whoever is silent here may be a chat client.
+    pub on_chat_path: bool,
 }
 
 const NAME_CHARS_MAX: usize = 64;
@@ -109,7 +118,10 @@ fn hello(request: &Request) -> Result<(Hello, Option<&'static str>), String> {
     let offers = headers.get_all(SEC_WEBSOCKET_PROTOCOL).iter().filter_map(|v| v.to_str().ok());
     let offers: Vec<&str> = offers.flat_map(|list| list.split(',')).map(str::trim).collect();
     let protocol = query.get("protocol");
-    let handshake = Handshake { path: uri.path(), subprotocols: &offers, protocol };
+    let in_query = query.get("session_id");
+    let names_session = in_query.is_some();
+    let path = uri.path();
+    let handshake = Handshake { path, subprotocols: &offers, protocol, names_session };
     let dialect = match detect::decide(&handshake) {
         Decision::Dialect(dialect) => Some(dialect),
         Decision::ByFirstMessage => None,
@@ -119,15 +131,20 @@ fn hello(request: &Request) -> Result<(Hello, Option<&'static str>), String> {
             return Err(format!("protocol: {given:?} is not spoken here; use {}", known.join("|")));
         }
     };
-    let in_path = uri.path().trim_start_matches('/').split_once('/').map(|(_, id)| id);
-    let id = in_path.filter(|id| !id.is_empty()).or_else(|| query.get("session_id"));
+    let in_path = path.trim_start_matches('/').split_once('/').map(|(_, id)| id);
+    let is_runs = dialect.is_none_or(|dialect| dialect.manner() == Manner::Runs);
+    let thread = query.get("thread_id").filter(|_| is_runs);
+    let id = in_path.filter(|id| !id.is_empty()).or(in_query).or(thread);
     let session = id.map(SessionId::parse).transpose().map_err(|bad| bad.to_string())?;
     let since = query.get("since").map(Cursor::parse).transpose().map_err(|bad| bad.to_string())?;
-    let name = query.get("name").map(clean_name).filter(|name| !name.is_empty());
+    let name = query.get("name").and_then(clean_name);
     let subprotocol = detect::by_subprotocol(&offers).map(|dialect| dialect.subprotocol());
-    Ok((Hello { dialect, session, since, name }, subprotocol))
+    let on_chat_path = matches!(path, "/ws" | "/ws/") && session.is_none();
+    Ok((Hello { dialect, session, since, name, on_chat_path }, subprotocol))
 }
 
-fn clean_name(name: &str) -> String {
-    name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect::<String>().trim().into()
+/// A client's name as it is shown; `None` when there is nothing to show.
+fn clean_name(name: &str) -> Option<Text> {
+    let shown: String = name.chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect();
+    Some(shown.trim()).filter(|name| !name.is_empty()).map(Into::into)
 }

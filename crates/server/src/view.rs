@@ -36,6 +36,10 @@ impl subscriber::View for DialectView {
         self.0.skip(entry);
     }
 
+    fn recall(&mut self, entry: &LogEntry) {
+        self.0.recall(entry);
+    }
+
     fn see(&mut self, update: &Update) -> Vec<Frame> {
         self.0.see(update)
     }

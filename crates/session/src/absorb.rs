@@ -29,7 +29,7 @@ pub enum Report {
         call: CallId,
         usage: Option<Usage>,
         proposals: Vec<Proposal>,
-        answerable: bool,
+        answerable: Answerable,
     },
     CallFailed {
         call: CallId,
@@ -48,6 +48,15 @@ pub enum Report {
         code: Text,
         text: Text,
     },
+}
+
+/// Who could answer when calls were proposed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Answerable {
+    /// Somebody who can give leave began the turn or is attached.
+    pub approvals: bool,
+    /// The same for questions and plans.
+    pub questions: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -114,7 +123,7 @@ fn answered(
     call: CallId,
     usage: Option<Usage>,
     proposals: Vec<Proposal>,
-    answerable: bool,
+    answerable: Answerable,
 ) -> Vec<Event> {
     let Some(open) = turn.calls.get(&call) else { return Vec::new() };
     // An explanation or a summary only tells: a tool that it calls is not run.
@@ -124,6 +133,10 @@ fn answered(
         let proposal = proposals.iter().find(|p| may_propose && p.block == item.block);
         match (&item.kind, proposal) {
             (ItemKind::ToolCall { name, .. }, Some(proposal)) => {
+                let answerable = match proposal.judgement.effect.asks() {
+                    true => answerable.approvals || answerable.questions,
+                    false => answerable.approvals,
+                };
                 events.push(Event::ToolProposed {
                     item: id,
                     args: proposal.args.clone(),

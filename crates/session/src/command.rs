@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-use crate::event::Origin;
-use crate::id::{MessageId, Text, WaitId};
+use crate::event::{Agent, Origin, RunOptions, Setting};
+use crate::id::{ItemId, MessageId, Text, TurnId, WaitId};
 use crate::item::Part;
 use crate::policy::{Judgement, Mode};
-use crate::wait::{Then, Who};
+use crate::wait::{Reading, Then, Who};
 
 #[derive(Clone, Debug)]
 pub enum Command {
     Send(Box<Send>),
-    /// Drops a queued message.
-    Drop {
-        message: MessageId,
+    /// Drops a queued message, interrupts the turn that a message began, or withdraws a request.
+    Cancel {
+        target: Target,
         by: Who,
     },
     Settle {
@@ -22,6 +22,8 @@ pub enum Command {
         by: Who,
     },
     Interrupt {
+        /// Only this turn; nothing means the one that runs.
+        turn: Option<TurnId>,
         reason: Text,
         by: Who,
     },
@@ -35,6 +37,25 @@ pub enum Command {
         mode: Mode,
         by: Who,
     },
+    Set {
+        setting: Setting,
+        by: Who,
+    },
+    Close {
+        by: Who,
+    },
+    Reopen {
+        by: Who,
+    },
+}
+
+/// What is to be cancelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    Message(MessageId),
+    /// What the client itself called its message.
+    ClientRef(Text),
+    Wait(WaitId),
 }
 
 #[derive(Clone, Debug)]
@@ -45,12 +66,19 @@ pub struct Send {
     pub delivery: Delivery,
     /// Counted by the agent.
     pub tokens: u64,
+    pub run: Option<Box<RunOptions>>,
 }
 
 /// What to do with a message while a turn runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     Queue,
+    /// It answers the open question, if there is one.
+    AnswerQuestion,
+    /// It answers the open question or plan, if there is one. `consents`: to a plan it says yes.
+    Answer {
+        consents: bool,
+    },
 }
 
 /// Which wait is meant.
@@ -59,11 +87,16 @@ pub enum WaitRef {
     /// The oldest that is open: dialects without ids present one at a time.
     Presented,
     Id(WaitId),
+    /// The one that is open about this item.
+    Item(ItemId),
 }
 
 #[derive(Clone, Debug)]
 pub enum WaitReply {
-    Approve,
+    /// `message`: what was said with the yes. To a question it is the answer.
+    Approve {
+        message: Option<Text>,
+    },
     /// Approve, and ask no more for what the request said this would cover.
     ApproveAlways,
     /// Approve, but run these arguments, judged by the agent, in place of the model's.
@@ -77,6 +110,10 @@ pub enum WaitReply {
         then: Then,
     },
     Explain,
+    /// The answers of a form.
+    Answer {
+        answers: Reading,
+    },
 }
 
 /// Why a command changed nothing.
@@ -89,8 +126,13 @@ pub enum Refusal {
     Withdrawn,
     AlreadyExplaining,
     NotAnEdit,
+    BadAnswer { why: String },
     Refused { reason: Text },
-    UnknownMessage,
+    UnknownTarget,
+    NoSuchTurn,
+    AlreadyClosed,
+    AgentNotAvailable { agent: Agent },
+    BadSetting { why: String },
     NothingRunning,
     NothingToResume,
     TurnRunning,
@@ -110,7 +152,12 @@ impl Refusal {
             Refusal::AlreadyExplaining => "already_explaining",
             Refusal::NotAnEdit => "not_an_edit",
             Refusal::Refused { .. } => "refused",
-            Refusal::UnknownMessage => "unknown_message",
+            Refusal::BadAnswer { .. } => "bad_answer",
+            Refusal::UnknownTarget => "unknown_target",
+            Refusal::NoSuchTurn => "no_such_turn",
+            Refusal::AlreadyClosed => "already_closed",
+            Refusal::AgentNotAvailable { .. } => "agent_not_available",
+            Refusal::BadSetting { .. } => "bad_setting",
             Refusal::NothingRunning => "nothing_running",
             Refusal::NothingToResume => "nothing_to_resume",
             Refusal::TurnRunning => "turn_running",
@@ -141,7 +188,16 @@ impl fmt::Display for Refusal {
                 f.write_str("applyPatch can only take the place of a proposed patch")
             }
             Refusal::Refused { reason } => f.write_str(reason),
-            Refusal::UnknownMessage => f.write_str("No queued message has that id"),
+            Refusal::BadAnswer { why } | Refusal::BadSetting { why } => f.write_str(why),
+            Refusal::UnknownTarget => f.write_str(
+                "Nothing that can be cancelled has that id: no queued message, no running turn, no \
+                 pending request",
+            ),
+            Refusal::NoSuchTurn => f.write_str("That run is not running"),
+            Refusal::AlreadyClosed => f.write_str("The session was ended already"),
+            Refusal::AgentNotAvailable { agent } => {
+                write!(f, "Agent \"{}\" is not available in this version; use react", agent.name())
+            }
             Refusal::NothingRunning => f.write_str("No turn is running"),
             Refusal::NothingToResume => f.write_str("No interrupted turn is left to resume"),
             Refusal::TurnRunning => {

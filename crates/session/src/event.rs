@@ -27,6 +27,16 @@ pub struct LogEntry {
 pub enum Update {
     Logged(Arc<LogEntry>),
     Grew(Growth),
+    /// What a provider sent that is no event of ours: shown to whoever watches, and not kept.
+    Raw(Raw),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Raw {
+    pub call: CallId,
+    pub provider: Text,
+    /// JSON text.
+    pub json: Text,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +56,17 @@ pub enum Event {
         mode: Mode,
         by: Who,
     },
+    SettingSet {
+        setting: Setting,
+        by: Who,
+    },
+    /// A client ended the session. With a turn running, `TurnStopping` stands before it.
+    SessionClosed {
+        by: Who,
+    },
+    SessionReopened {
+        by: Who,
+    },
 
     MessageQueued {
         content: Vec<Part>,
@@ -54,6 +75,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         client_ref: Option<Text>,
         tokens: u64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        run: Option<Box<RunOptions>>,
     },
     MessageDropped {
         message: MessageId,
@@ -62,6 +85,15 @@ pub enum Event {
 
     TurnStarted {
         work: Work,
+        /// The agent kind in force; nothing is react.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<Agent>,
+        /// The folder in force, which file paths are relative to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cwd: Option<Text>,
+        /// Pieces that the prompt held before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        earlier: Option<u64>,
     },
     TurnStopping {
         reason: Stop,
@@ -127,6 +159,9 @@ pub enum Event {
     WaitWithdrawn {
         wait: WaitId,
         reason: Text,
+        /// Who cancelled it; nobody did when its turn was stopped.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Who>,
     },
     ExplainAsked {
         wait: WaitId,
@@ -152,13 +187,74 @@ pub enum Event {
     },
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Settings {
     pub cwd: Text,
     pub model: Text,
     pub mode: Mode,
     /// Model calls one turn may make.
     pub calls_max: u32,
+    /// The size of the model's window, where it is not the server's default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_max: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Agent>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<Text>,
+    /// A client's own data: JSON text, so that its numbers stay as they were written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Text>,
+}
+
+/// One setting of a session. The mode has an event of its own: it is weighed at each verdict.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Setting {
+    Model { model: Text, tokens_max: u64 },
+    Agent { agent: Agent },
+    Title { title: Text },
+    CallsMax { calls_max: u32 },
+    Metadata { json: Text },
+}
+
+/// How a turn is worked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Agent {
+    #[default]
+    React,
+    Dup,
+    Tot,
+    Got,
+}
+
+impl Agent {
+    pub fn name(self) -> &'static str {
+        match self {
+            Agent::React => "react",
+            Agent::Dup => "dup",
+            Agent::Tot => "tot",
+            Agent::Got => "got",
+        }
+    }
+}
+
+/// What one run wants otherwise than its session's settings say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunOptions {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Agent>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adaptive: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub calls_max: Option<u32>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verbose: bool,
+    /// The run has a session to itself, which ends with it: nothing is remembered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
 }
 
 /// Who began a turn, and whether they can answer what it asks.
@@ -167,6 +263,9 @@ pub struct Origin {
     #[serde(flatten)]
     pub who: Who,
     pub can_approve: bool,
+    /// Can answer questions and plans, though not approvals.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub can_answer: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,10 +21,10 @@ pub mod state;
 pub mod strategy;
 pub mod wait;
 
-pub use absorb::{Proposal, Report, absorb};
-pub use command::{Command, Delivery, Refusal, WaitRef};
+pub use absorb::{Answerable, Proposal, Report, absorb};
+pub use command::{Command, Delivery, Refusal, Target, WaitRef};
 pub use decide::{Limits, decide};
-pub use event::{Event, LogEntry, Update};
+pub use event::{Event, LogEntry, Raw, Update};
 pub use growth::{Growth, Stream};
 pub use id::{CallId, ItemId, MessageId, Seq, SessionId, Text, Timestamp, TurnId, WaitId};
 pub use live::Live;

@@ -5,13 +5,13 @@
 //! before its model call has ended well. Costs what is open, never what has been.
 
 use crate::decide::Limits;
-use crate::event::{Event, Outcome, Purpose, Stop, Work};
+use crate::event::{Agent, Event, Outcome, Purpose, Stop, Work};
 use crate::id::{CallId, ItemId, Text};
 use crate::item::{End, ToolResult};
-use crate::policy::{self, Effect, Verdict};
+use crate::policy::{self, Effect, Judgement, Verdict};
 use crate::state::{Explain, Item, State, ToolPhase, Turn};
 use crate::strategy;
-use crate::wait::Ask;
+use crate::wait::{self, Ask};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Next {
@@ -31,6 +31,7 @@ pub enum Step {
 }
 
 pub const WITHDRAWN_TEXT: &str = "The turn was stopped";
+pub const UNREADABLE_TEXT: &str = "Not asked: the arguments do not say what to ask.";
 pub const NOT_RUN_TEXT: &str = "Not run: the turn was stopped before it started.";
 
 pub fn next(state: &State, limits: &Limits) -> Next {
@@ -60,10 +61,26 @@ fn between_turns(state: &State) -> Next {
     match state.queue().front() {
         Some(queued) if !state.is_paused() => {
             let work = Work::Message { message: queued.id };
-            Next::Record(vec![Event::TurnStarted { work }])
+            Next::Record(vec![turn_started(state, work)])
         }
         _ => Next::Steps(Vec::new()),
     }
+}
+
+/// The beginning of a turn, with what is in force for it.
+pub(crate) fn turn_started(state: &State, work: Work) -> Event {
+    let run = match &work {
+        Work::Message { message } => {
+            state.queue().iter().find(|q| q.id == *message).and_then(|q| q.run.as_deref())
+        }
+        Work::Resume { .. } => state.interrupted().and_then(|left| left.run.as_deref()),
+        Work::Compact { .. } => None,
+    };
+    let settings = state.settings();
+    let agent = run.and_then(|run| run.agent).or(settings.and_then(|s| s.agent));
+    let cwd = run.and_then(|run| run.cwd.clone()).or(settings.map(|s| s.cwd.clone()));
+    let agent = agent.filter(|agent| *agent != Agent::React);
+    Event::TurnStarted { work, agent, cwd, earlier: Some(state.line().pieces().len() as u64) }
 }
 
 fn open_steps(turn: &Turn) -> Vec<Step> {
@@ -87,7 +104,7 @@ fn tools(state: &State, turn: &Turn) -> Vec<Event> {
             break;
         }
         match phase {
-            ToolPhase::Proposed { judgement, answerable, .. } => {
+            ToolPhase::Proposed { args, judgement, answerable } => {
                 let first = reads_only && events.is_empty();
                 let reads = judgement.effect == Effect::Read;
                 let alone = first && !turn.items.range(..*id).any(|(_, i)| i.tool.is_some());
@@ -95,7 +112,7 @@ fn tools(state: &State, turn: &Turn) -> Vec<Event> {
                     break;
                 }
                 let verdict = policy::verdict(judgement, state.mode(), state.grants(), *answerable);
-                events.push(judged(*id, verdict));
+                events.push(judged(*id, verdict, judgement, args));
                 reads_only &= reads;
             }
             ToolPhase::Approved { .. } => {
@@ -103,6 +120,10 @@ fn tools(state: &State, turn: &Turn) -> Vec<Event> {
                 reads_only = false;
             }
             ToolPhase::Denied { message } => events.push(closed(*id, End::Denied, message.clone())),
+            ToolPhase::Answered { ask, answer } => {
+                let (end, text) = wait::told(ask, answer);
+                events.push(closed(*id, end, text));
+            }
             ToolPhase::Waiting { .. } => reads_only = false,
             ToolPhase::Running { reads, .. } => reads_only &= *reads,
         }
@@ -110,11 +131,14 @@ fn tools(state: &State, turn: &Turn) -> Vec<Event> {
     events
 }
 
-fn judged(item: ItemId, verdict: Verdict) -> Event {
+fn judged(item: ItemId, verdict: Verdict, judgement: &Judgement, args: &str) -> Event {
     match verdict {
         Verdict::Allow => Event::ToolStarted { item, sandboxed: false },
         Verdict::AllowSandboxed => Event::ToolStarted { item, sandboxed: true },
-        Verdict::Ask => Event::WaitOpened { item, ask: Ask::Approval },
+        Verdict::Ask => match Ask::of(judgement, args) {
+            Some(ask) => Event::WaitOpened { item, ask },
+            None => closed(item, End::Failed, UNREADABLE_TEXT.into()),
+        },
         Verdict::Deny(reason) => closed(item, End::Denied, reason),
     }
 }
@@ -131,7 +155,7 @@ fn explanations(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
     let call = |wait| Event::CallStarted {
         purpose: Purpose::Explain { wait },
         model: model.clone(),
-        tokens_max: limits.tokens_max,
+        tokens_max: state.tokens_max(limits),
     };
     asked.map(|(wait, _)| call(*wait)).collect()
 }
@@ -141,12 +165,16 @@ fn explanations(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
 fn stop(turn: &Turn, reason: &Stop) -> Next {
     let mut events: Vec<Event> = Vec::new();
     for wait in turn.waits.keys() {
-        events.push(Event::WaitWithdrawn { wait: *wait, reason: WITHDRAWN_TEXT.into() });
+        events.push(Event::WaitWithdrawn { wait: *wait, reason: WITHDRAWN_TEXT.into(), by: None });
     }
     for (id, item) in &turn.items {
         match &item.tool {
             Some(ToolPhase::Denied { message }) => {
                 events.push(closed(*id, End::Denied, message.clone()));
+            }
+            Some(ToolPhase::Answered { ask, answer }) => {
+                let (end, text) = wait::told(ask, answer);
+                events.push(closed(*id, end, text));
             }
             Some(
                 ToolPhase::Proposed { .. } | ToolPhase::Waiting { .. } | ToolPhase::Approved { .. },

@@ -26,6 +26,17 @@ pub enum Effect {
     Read,
     Edit,
     Execute,
+    /// Asks the user something.
+    Question,
+    /// Proposes a plan to the user.
+    Plan,
+}
+
+impl Effect {
+    /// It does nothing but ask a person, in every mode.
+    pub fn asks(self) -> bool {
+        matches!(self, Effect::Question | Effect::Plan)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -65,6 +76,9 @@ pub struct Judgement {
     /// The patch, for an edit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Text>,
+    /// The file that holds the plan, for a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan_file: Option<Text>,
     /// What "always" would cover, in words.
     pub covers: Text,
     pub keys: Vec<Key>,
@@ -85,10 +99,19 @@ pub const DONT_ASK_ADVICE: &str =
 pub const NOBODY_ADVICE: &str = "Not run: it needs approval, and no client that can approve was \
                                  attached when it was proposed. Attach one and try again.";
 
+pub const NOBODY_ANSWERS_ADVICE: &str = "Not asked: no client that can answer was attached. Decide \
+                                         yourself what is most sensible, and say what you assumed.";
+
 /// Weighs one call. `answerable` says whether anyone could have answered when it was proposed.
 pub fn verdict(call: &Judgement, mode: Mode, grants: &[Key], answerable: bool) -> Verdict {
     if let Some(refusal) = &call.refusal {
         return Verdict::Deny(refusal.clone());
+    }
+    if call.effect.asks() {
+        return match answerable {
+            true => Verdict::Ask,
+            false => Verdict::Deny(NOBODY_ANSWERS_ADVICE.into()),
+        };
     }
     if call.safe || call.effect == Effect::Read {
         return Verdict::Allow;
@@ -128,6 +151,7 @@ mod tests {
             reason: "".into(),
             command: vec!["touch".into(), "a".into()],
             patch: None,
+            plan_file: None,
             covers: "".into(),
             keys: vec![Key { what: "touch".into(), risk: Risk::Medium }],
         }
@@ -170,6 +194,12 @@ mod tests {
 
     #[test]
     fn a_refusal_holds_in_every_mode_and_a_grant_never_reaches_a_higher_risk() {
+        for effect in [Effect::Question, Effect::Plan] {
+            for mode in [Mode::Suggest, Mode::Bypass, Mode::Plan, Mode::DontAsk, Mode::FullAuto] {
+                assert_eq!(name(verdict(&call(effect), mode, &[], true)), "ask");
+                assert_eq!(name(verdict(&call(effect), mode, &[], false)), "deny");
+            }
+        }
         let refused = Judgement { refusal: Some("no".into()), ..call(Effect::Edit) };
         assert_eq!(
             verdict(&refused, Mode::Bypass, &refused.keys, true),

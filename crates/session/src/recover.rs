@@ -5,12 +5,14 @@
 //! it on a session that was closed properly gives nothing.
 
 use crate::absorb::cut;
-use crate::event::{CallOutcome, Event, Outcome, Stop, Work};
+use crate::event::{CallOutcome, Event, LogEntry, Outcome, Stop, Work};
 use crate::growth::Stream;
-use crate::id::Text;
+use crate::id::{Text, Timestamp};
 use crate::item::{End, ToolResult};
 use crate::live::Live;
+use crate::next::turn_started;
 use crate::state::{State, ToolPhase, Turn, estimate_tokens};
+use crate::wait;
 
 pub const CRASH_REASON: &str = "The server stopped while the turn was running";
 pub const CRASHED_TOOL_TEXT: &str = "Interrupted: the server stopped while this was running. It \
@@ -33,6 +35,10 @@ pub fn recover(state: &State, live: &Live) -> Vec<Event> {
             Some(ToolPhase::Denied { message }) => {
                 events.push(not_run(*id, End::Denied, message.clone()));
             }
+            Some(ToolPhase::Answered { ask, answer }) => {
+                let (end, text) = wait::told(ask, answer);
+                events.push(not_run(*id, end, text));
+            }
             Some(
                 ToolPhase::Proposed { .. } | ToolPhase::Waiting { .. } | ToolPhase::Approved { .. },
             ) => events.push(not_run(*id, End::Interrupted, crate::next::NOT_RUN_TEXT.into())),
@@ -44,12 +50,24 @@ pub fn recover(state: &State, live: &Live) -> Vec<Event> {
     }
     if !stays {
         events.extend(ended(turn));
-        // A turn that a denial ended does not pause the session, but nothing may begin by itself.
-        if matches!(turn.stopping, Some(Stop::Denied { .. })) {
-            events.extend(queued(state));
+        // The session may not be paused: a denial ended the turn, or somebody spoke while it was
+        // stopping. Still nothing may begin by itself.
+        if turn.stopping.is_some() {
+            let begun = queued(&after(state, &events));
+            events.extend(begun);
         }
     }
     events
+}
+
+/// The state once these are recorded: a turn's start tells what was before it.
+fn after(state: &State, events: &[Event]) -> State {
+    let mut state = state.clone();
+    for event in events {
+        let (seq, at) = (state.last_seq().next(), Timestamp::default());
+        state.apply(&LogEntry { seq, at, event: event.clone() });
+    }
+    state
 }
 
 /// A message that was accepted but whose turn had not begun: its turn begins and ends, so that
@@ -59,10 +77,7 @@ fn queued(state: &State) -> Vec<Event> {
         Some(queued) if !state.is_paused() => {
             let work = Work::Message { message: queued.id };
             let outcome = Outcome::Interrupted { reason: CRASH_REASON.into() };
-            vec![
-                Event::TurnStarted { work },
-                Event::TurnEnded { outcome, usage: Default::default() },
-            ]
+            vec![turn_started(state, work), Event::TurnEnded { outcome, usage: Default::default() }]
         }
         _ => Vec::new(),
     }
@@ -70,7 +85,8 @@ fn queued(state: &State) -> Vec<Event> {
 
 fn ended(turn: &Turn) -> Vec<Event> {
     let reason: Text = crate::next::WITHDRAWN_TEXT.into();
-    let withdraw = |wait: &_| Event::WaitWithdrawn { wait: *wait, reason: reason.clone() };
+    let withdraw =
+        |wait: &_| Event::WaitWithdrawn { wait: *wait, reason: reason.clone(), by: None };
     let mut events: Vec<Event> = turn.waits.keys().map(withdraw).collect();
     let outcome = match &turn.stopping {
         Some(Stop::Interrupted { reason, .. }) => Outcome::Interrupted { reason: reason.clone() },

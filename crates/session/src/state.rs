@@ -6,13 +6,15 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::decide::Limits;
 use crate::event::{
-    Adopted, CallOutcome, Event, LogEntry, Origin, Outcome, Purpose, Settings, Stop, Work,
+    Adopted, Agent, CallOutcome, Event, LogEntry, Origin, Outcome, Purpose, RunOptions, Setting,
+    Settings, Stop, Work,
 };
 use crate::id::{CallId, ItemId, MessageId, Seq, Text, Timestamp, TurnId, WaitId};
 use crate::item::{End, Fault, ItemKind, Opaque, Part, Usage};
 use crate::policy::{Effect, Judgement, Key, Mode};
-use crate::wait::{Answer, Who};
+use crate::wait::{Answer, Ask, Who};
 
 mod line;
 mod turn;
@@ -29,6 +31,9 @@ pub struct State {
     settings: Option<Settings>,
     /// Beside the settings, which a file that another program wrote does not have.
     mode: Mode,
+    mode_before_plan: Mode,
+    /// A client ended it; whoever speaks or starts it opens it again.
+    closed: bool,
     grants: Vec<Key>,
     queue: VecDeque<Queued>,
     turn: Option<Turn>,
@@ -36,7 +41,7 @@ pub struct State {
     /// After an interruption nothing starts until a client speaks.
     paused: bool,
     line: Line,
-    closed_waits: BTreeMap<WaitId, Fate>,
+    closed_waits: BTreeMap<WaitId, (ItemId, Fate)>,
 }
 
 /// What became of a wait.
@@ -53,6 +58,7 @@ pub struct Queued {
     pub origin: Origin,
     pub client_ref: Option<Text>,
     pub tokens: u64,
+    pub run: Option<Box<RunOptions>>,
 }
 
 /// The one interrupted turn whose work can be taken up again.
@@ -62,6 +68,8 @@ pub struct Interrupted {
     pub origin: Origin,
     /// Somebody wanted it so; otherwise the server stopped under it.
     pub by_person: bool,
+    /// What it was to do otherwise than the settings say; so does what takes it up.
+    pub run: Option<Box<RunOptions>>,
 }
 
 /// Who interrupts when the server stops in good order.
@@ -81,6 +89,20 @@ impl State {
 
     pub fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// The mode that an approved plan goes back to.
+    pub fn mode_before_plan(&self) -> Mode {
+        self.mode_before_plan
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The size of the session's model's window.
+    pub fn tokens_max(&self, limits: &Limits) -> u64 {
+        self.settings.as_ref().and_then(|s| s.tokens_max).unwrap_or(limits.tokens_max)
     }
 
     pub fn grants(&self) -> &[Key] {
@@ -109,7 +131,13 @@ impl State {
 
     /// What became of a wait; only the last ones are remembered.
     pub fn fate(&self, wait: WaitId) -> Option<&Fate> {
-        self.closed_waits.get(&wait)
+        self.closed_waits.get(&wait).map(|(_, fate)| fate)
+    }
+
+    /// What became of the last wait about an item.
+    pub fn fate_of_item(&self, item: ItemId) -> Option<&Fate> {
+        let about = self.closed_waits.values().rev().find(|(about, _)| *about == item);
+        about.map(|(_, fate)| fate)
     }
 
     /// The only fold.
@@ -122,23 +150,41 @@ impl State {
             }
             Event::Adopted { piece } => self.adopt(entry.seq, piece.as_ref()),
             Event::ModeSet { mode, by: _ } => {
+                if self.mode != Mode::Plan {
+                    self.mode_before_plan = self.mode;
+                }
                 self.mode = *mode;
                 if let Some(settings) = &mut self.settings {
                     settings.mode = *mode;
                 }
             }
-            Event::MessageQueued { content, origin, client_ref, tokens } => {
+            Event::SettingSet { setting, by: _ } => self.set(setting),
+            Event::SessionClosed { by: _ } => {
+                self.closed = true;
+                // Whoever ends a session wants nothing of it taken up by itself.
+                if let Some(left) = &mut self.interrupted {
+                    left.by_person = true;
+                }
+            }
+            Event::SessionReopened { by: _ } => self.closed = false,
+            Event::MessageQueued { content, origin, client_ref, tokens, run } => {
                 self.paused = false;
+                if let Some(turn) = &mut self.turn {
+                    turn.spoken_to = turn.stopping.is_some();
+                }
                 self.queue.push_back(Queued {
                     id: MessageId(entry.seq),
                     content: content.clone(),
                     origin: origin.clone(),
                     client_ref: client_ref.clone(),
                     tokens: *tokens,
+                    run: run.clone(),
                 });
             }
             Event::MessageDropped { message, by: _ } => self.queue.retain(|q| q.id != *message),
-            Event::TurnStarted { work } => self.start_turn(entry.seq, work),
+            Event::TurnStarted { work, agent, cwd, earlier: _ } => {
+                self.start_turn(entry.seq, work, *agent, cwd.clone());
+            }
             Event::TurnStopping { reason } => {
                 if let Some(turn) = &mut self.turn {
                     turn.stopping.get_or_insert(reason.clone());
@@ -176,12 +222,25 @@ impl State {
             Event::WaitWithdrawn { wait, .. } => (*wait, Fate::Withdrawn),
             _ => return,
         };
-        if !self.turn.as_ref().is_some_and(|turn| turn.waits.contains_key(&wait)) {
-            return;
-        }
-        self.closed_waits.insert(wait, fate);
+        let open = self.turn.as_ref().and_then(|turn| turn.waits.get(&wait));
+        let Some(item) = open.map(|open| open.item) else { return };
+        self.closed_waits.insert(wait, (item, fate));
         if self.closed_waits.len() > CLOSED_WAITS_MAX {
             self.closed_waits.pop_first();
+        }
+    }
+
+    fn set(&mut self, setting: &Setting) {
+        let Some(settings) = &mut self.settings else { return };
+        match setting {
+            Setting::Model { model, tokens_max } => {
+                settings.model = model.clone();
+                settings.tokens_max = Some(*tokens_max);
+            }
+            Setting::Agent { agent } => settings.agent = Some(*agent),
+            Setting::Title { title } => settings.title = Some(title.clone()),
+            Setting::CallsMax { calls_max } => settings.calls_max = *calls_max,
+            Setting::Metadata { json } => settings.metadata = Some(json.clone()),
         }
     }
 
@@ -209,31 +268,37 @@ impl State {
         self.line.push(seq, estimate_tokens(bytes), piece);
     }
 
-    fn start_turn(&mut self, seq: Seq, work: &Work) {
+    fn start_turn(&mut self, seq: Seq, work: &Work, agent: Option<Agent>, cwd: Option<Text>) {
         let id = TurnId(seq);
         let settings = self.settings.as_ref();
         let calls_max = settings.map_or(CALLS_PER_TURN_MAX, |s| s.calls_max);
+        let (mut client_ref, mut run) = (None, None);
         let origin = match work {
             Work::Message { message } => {
                 let Some(at) = self.queue.iter().position(|q| q.id == *message) else { return };
                 let Some(queued) = self.queue.remove(at) else { return };
                 self.line.push(seq, queued.tokens, Piece::User { content: queued.content });
+                client_ref = queued.client_ref;
+                run = queued.run;
                 queued.origin
             }
             Work::Resume { by, .. } => {
                 let text = Part::Text { text: RESUME_TEXT.into() };
                 let tokens = estimate_tokens(RESUME_TEXT.len());
+                run = self.interrupted.take().and_then(|left| left.run);
                 self.line.push(seq, tokens, Piece::User { content: vec![text] });
-                Origin { who: by.clone(), can_approve: true }
+                Origin { who: by.clone(), can_approve: true, can_answer: true }
             }
-            Work::Compact { by } => Origin { who: by.clone(), can_approve: true },
+            Work::Compact { by } => Origin { who: by.clone(), can_approve: true, can_answer: true },
         };
         self.paused = false;
         // A compaction is no answer to what was interrupted.
         if !matches!(work, Work::Compact { .. }) {
             self.interrupted = None;
         }
-        self.turn = Some(Turn::new(id, work.clone(), origin, calls_max));
+        let calls_max = run.as_ref().and_then(|run| run.calls_max).unwrap_or(calls_max);
+        let begun = turn::Begun { id, work: work.clone(), origin, client_ref, agent, cwd, run };
+        self.turn = Some(Turn::new(begun, calls_max));
     }
 
     fn end_turn(&mut self, outcome: &Outcome) {
@@ -241,16 +306,18 @@ impl State {
         if !matches!(outcome, Outcome::Interrupted { .. }) {
             return;
         }
-        self.paused = true;
+        // Whoever spoke while it was stopping wants to go on.
+        self.paused = !turn.spoken_to;
         // A compaction is no work to take up again.
         if !matches!(turn.work, Work::Compact { .. }) {
             let by_person = match &turn.stopping {
+                _ if self.closed => true,
                 Some(Stop::Interrupted { by, .. }) => &*by.via != SHUTDOWN_VIA,
                 Some(Stop::Denied { .. }) => true,
                 None => false,
             };
-            let (turn, origin) = (turn.id, turn.origin);
-            self.interrupted = Some(Interrupted { turn, origin, by_person });
+            let (turn, origin, run) = (turn.id, turn.origin, turn.run);
+            self.interrupted = Some(Interrupted { turn, origin, by_person, run });
         }
     }
 }

@@ -4,7 +4,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::Text;
-use crate::policy::{Judgement, Key};
+use crate::policy::{Effect, Judgement, Key};
+
+mod answer;
+
+pub use answer::{PLAN_APPROVED_TEXT, Reading, read};
+pub(crate) use answer::{told, typed};
 
 /// Who did something: through which door, and under which name if one was given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,10 +27,14 @@ impl Who {
     pub fn describe(&self) -> String {
         match &self.name {
             Some(name) => format!("{name} ({})", self.via),
+            None if &*self.via == TIMEOUT_VIA => "the time limit".to_string(),
             None => format!("a client of {}", self.via),
         }
     }
 }
+
+/// Who settles what nobody answered in time.
+pub const TIMEOUT_VIA: &str = "timeout";
 
 /// What is asked of a person.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +42,59 @@ impl Who {
 pub enum Ask {
     /// May this tool call run? What would run stands in the item's judgement.
     Approval,
+    Question {
+        questions: Vec<Question>,
+    },
+    /// Is this plan good? `path` is the file that holds it.
+    Plan {
+        plan: Text,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<Text>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<Text>,
+    pub question: Text,
+    #[serde(default)]
+    pub options: Vec<Choice>,
+    /// Several options may be chosen.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not", alias = "multiSelect")]
+    pub multi: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    pub label: Text,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Text>,
+}
+
+impl Ask {
+    /// What a call that was judged asks; `None` when its arguments do not say.
+    pub fn of(judgement: &Judgement, args: &str) -> Option<Ask> {
+        #[derive(Deserialize)]
+        struct Questions {
+            questions: Vec<Question>,
+        }
+        #[derive(Deserialize)]
+        struct Plan {
+            plan: Text,
+        }
+        match judgement.effect {
+            Effect::Question => {
+                let Questions { questions } = serde_json::from_str(args).ok()?;
+                (!questions.is_empty()).then_some(Ask::Question { questions })
+            }
+            Effect::Plan => {
+                let Plan { plan } = serde_json::from_str(args).ok()?;
+                Some(Ask::Plan { plan, path: judgement.plan_file.clone() })
+            }
+            Effect::Read | Effect::Edit | Effect::Execute => Some(Ask::Approval),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,11 +107,35 @@ pub enum Answer {
         /// Run this in place of what was proposed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         instead: Option<Box<Instead>>,
+        /// What was said with the yes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<Text>,
+        /// "Always" was said, also where there was no key to grant.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        always: bool,
     },
     Denied {
         message: Text,
         then: Then,
     },
+    /// One for each question, in their order.
+    Answered {
+        answers: Vec<Given>,
+        /// The words as they were said, where they were not chosen from a form.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        said: Option<Text>,
+    },
+}
+
+/// What was answered to one question.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Given {
+    /// Labels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub selected: Vec<Text>,
+    /// The user's own words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<Text>,
 }
 
 /// What follows a denial.

@@ -16,12 +16,14 @@ mod it {
     }
 
     mod action;
+    mod asks;
     mod audit;
     mod compaction;
     mod decide;
     mod fold;
     mod format;
     mod generate;
+    mod heard;
     mod history;
     mod make;
     mod names;
@@ -30,6 +32,8 @@ mod it {
     mod random;
     mod recovery;
     mod script;
+    mod session;
     mod sim;
+    mod speak;
     mod story;
 }

@@ -90,6 +90,10 @@ class Server:
             await self._drain
         return code
 
+    def said(self) -> str:
+        """What the server wrote to its log so far."""
+        return self.log.read_text(errors="replace")
+
     async def stop(self) -> None:
         """Ends it in good order, as an operator would."""
         os.kill(self.pid, signal.SIGTERM)

@@ -1,6 +1,7 @@
 //! Gives a client its place in a session.
 
-use polyloop_session::{Seq, Update};
+use polyloop_session::event::Work;
+use polyloop_session::{MessageId, Seq, Update};
 
 use super::{Actor, Attach, Attached};
 use crate::log::LogError;
@@ -18,7 +19,7 @@ impl<V: View> Actor<V> {
             Some(since) => self.turn_start(since.min(head)),
             None => self.state.turn().map_or(head, |turn| turn.id.0.before()),
         };
-        let Some(subscription) = self.audience.subscribe(ask.kind, ask.can_approve) else {
+        let Some(subscription) = self.audience.subscribe(ask.kind, ask.power, ask.presence) else {
             return Err(LogError::store("session", "its view is gone"));
         };
         Ok(Attached { head, from, live: self.live.growths().collect(), subscription })
@@ -35,8 +36,12 @@ impl<V: View> Actor<V> {
     async fn view(&mut self, kind: V::Kind, head: Seq) -> Result<V, LogError> {
         let mut after = self.state.turn().map_or(head, |turn| turn.id.0.before());
         let mut view = V::open(kind, &self.id, after);
+        for MessageId(seq) in self.named(after) {
+            let named = self.kit.log_of(self.kept).read(&self.id, seq.before(), seq).await?;
+            named.iter().for_each(|entry| view.recall(entry));
+        }
         while after < head {
-            let page = self.kit.log.read(&self.id, after, head).await?;
+            let page = self.kit.log_of(self.kept).read(&self.id, after, head).await?;
             page.iter().for_each(|entry| view.skip(entry));
             match page.last() {
                 Some(entry) => after = entry.seq,
@@ -47,5 +52,15 @@ impl<V: View> Actor<V> {
             view.see(&Update::Grew(growth));
         }
         Ok(view)
+    }
+
+    /// Messages up to `after` that the running turn or a coming one names.
+    fn named(&self, after: Seq) -> Vec<MessageId> {
+        let begun = self.state.turn().and_then(|turn| match turn.work {
+            Work::Message { message } => Some(message),
+            Work::Resume { .. } | Work::Compact { .. } => None,
+        });
+        let queued = self.state.queue().iter().map(|queued| queued.id);
+        begun.into_iter().chain(queued).filter(|message| message.0 <= after).collect()
     }
 }

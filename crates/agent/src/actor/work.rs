@@ -8,15 +8,16 @@ use polyloop_session::item::ItemKind;
 use polyloop_session::state::{SHUTDOWN_VIA, ToolPhase};
 use polyloop_session::wait::Who;
 use polyloop_session::{
-    Command, Growth, ItemId, Next, Report, Seq, Step, Stream, Text, absorb, decide, history, next,
+    Answerable, Command, Growth, ItemId, Next, Raw, Report, Seq, Step, Stream, Text, Update,
+    absorb, decide, history, next,
 };
 use tokio_util::sync::CancellationToken;
 
 use super::Actor;
 use crate::log::LogError;
 use crate::perform::{self, Asked, Performed, Ran};
-use crate::subscriber::View;
-use crate::tool::Run;
+use crate::subscriber::{Power, View};
+use crate::tool::{Place, Run};
 
 /// Reports taken in at one wake-up before the journal is written and clients are sent anything.
 const REPORTS_TOGETHER_MAX: usize = 64;
@@ -47,18 +48,34 @@ impl<V: View> Actor<V> {
                     Purpose::Think => self.kit.tools.clone(),
                     Purpose::Explain { .. } | Purpose::Summarise => Arc::from([]),
                 };
-                let (instructions, place) = (self.kit.instructions.clone(), self.kit.place.clone());
+                let place = self.place();
+                let instructions = self.kit.instructions.for_turn(&place);
                 let asked = Asked { call, prompt, instructions, tools, place, stop };
                 self.performers.push(perform::ask(&*self.kit.model, asked));
             }
             Step::Run(item) => {
                 let Some(stop) = self.begin(item.0) else { return };
                 let Some((name, args, sandboxed, safe)) = self.tool(item) else { return };
-                let place = self.kit.place.clone();
+                let place = self.place();
                 let run = Run { args, place, sandboxed, safe, stop };
                 self.performers.push(perform::run(Ran { item, name, run }));
             }
         }
+    }
+
+    /// Where the running turn works: its own folder, its session's, or the server's.
+    pub(super) fn place(&mut self) -> Arc<Place> {
+        let turn = self.state.turn();
+        let id = turn.map(|turn| turn.id);
+        if let (Some((made, place)), Some(id)) = (&self.place, id)
+            && *made == id
+        {
+            return place.clone();
+        }
+        let cwd = turn.and_then(|turn| turn.cwd.as_deref());
+        let place = Arc::new(self.kit.places.place(&self.id, cwd));
+        self.place = id.map(|id| (id, place.clone()));
+        place
     }
 
     /// `None` when the step runs already.
@@ -103,6 +120,10 @@ impl<V: View> Actor<V> {
                     let open = self.state.turn().is_some_and(|t| t.items.contains_key(&item));
                     self.more(&mut growths, open.then_some(item), Stream::Output, text);
                 }
+                Performed::Raw { call, provider, json } => {
+                    self.grow(std::mem::take(&mut growths)).await?;
+                    self.audience.send(&Update::Raw(Raw { call, provider, json }));
+                }
                 Performed::Report(report) => {
                     self.grow(std::mem::take(&mut growths)).await?;
                     self.report(report).await?;
@@ -131,8 +152,13 @@ impl<V: View> Actor<V> {
 
     async fn report(&mut self, mut report: Report) -> Result<(), LogError> {
         if let Report::Answered { answerable, .. } = &mut report {
-            let begun = self.state.turn().is_some_and(|turn| turn.origin.can_approve);
-            *answerable = begun || self.audience.can_approve();
+            let origin = self.state.turn().map(|turn| &turn.origin);
+            let approves = origin.is_some_and(|origin| origin.can_approve);
+            let answers = origin.is_some_and(|origin| origin.can_answer);
+            *answerable = Answerable {
+                approvals: approves || self.audience.can(Power::Approve),
+                questions: answers || self.audience.can(Power::Answer),
+            };
         }
         let events = absorb(&self.state, &self.live, report);
         self.record(events).await?;
@@ -155,7 +181,11 @@ impl<V: View> Actor<V> {
         if !waits && !self.running.is_empty() {
             let by = Who::via(SHUTDOWN_VIA);
             let reason: Text = "The server is shutting down".into();
-            let stopping = decide(&self.state, Command::Interrupt { reason, by }, &self.kit.limits);
+            let stopping = decide(
+                &self.state,
+                Command::Interrupt { turn: None, reason, by },
+                &self.kit.limits,
+            );
             self.record(stopping.unwrap_or_default()).await?;
         }
         self.running.values().for_each(CancellationToken::cancel);

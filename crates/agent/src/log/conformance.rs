@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use polyloop_session::event::{Settings, Work};
 use polyloop_session::item::Part;
-use polyloop_session::policy::Mode;
 use polyloop_session::wait::Who;
 use polyloop_session::{
     Event, Growth, ItemId, LogEntry, MessageId, Seq, SessionId, Stream, Timestamp,
@@ -65,18 +64,23 @@ fn entry(seq: u64, event: Event) -> Arc<LogEntry> {
 
 fn created() -> Event {
     let settings =
-        Settings { cwd: "/w".into(), model: "m".into(), mode: Mode::Suggest, calls_max: 5 };
+        Settings { cwd: "/w".into(), model: "m".into(), calls_max: 5, ..Settings::default() };
     Event::SessionCreated { settings, by: Who::via("test") }
 }
 
 fn queued(text: &str) -> Event {
-    let origin = polyloop_session::event::Origin { who: Who::via("test"), can_approve: true };
+    let origin = polyloop_session::event::Origin {
+        who: Who::via("test"),
+        can_approve: true,
+        can_answer: true,
+    };
     let content = vec![Part::Text { text: text.into() }];
-    Event::MessageQueued { content, origin, client_ref: None, tokens: 1 }
+    Event::MessageQueued { content, origin, client_ref: None, tokens: 1, run: None }
 }
 
 fn turn(message: u64) -> Event {
-    Event::TurnStarted { work: Work::Message { message: MessageId(Seq(message)) } }
+    let work = Work::Message { message: MessageId(Seq(message)) };
+    Event::TurnStarted { work, agent: None, cwd: None, earlier: None }
 }
 
 async fn all(log: &dyn Log, id: &SessionId, after: u64, upto: u64) -> Vec<u64> {

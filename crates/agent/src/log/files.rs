@@ -162,13 +162,17 @@ impl Store {
             Some((seq, place)) => (seq.before(), *place),
             None => (Seq::NONE, 0),
         };
+        let mut places = Vec::new();
         let mut read = || -> io::Result<Vec<Arc<LogEntry>>> {
             let mut file = File::open(self.path(id, "jsonl"))?;
             file.seek(SeekFrom::Start(place))?;
             let mut lines = Lines::new(file);
+            // Bytes that were only passed over on the way to the first entry.
+            let mut passed = 0;
             let mut page = Vec::new();
             let blobs = Blobs { store: self, id, bytes: Cell::new(0) };
             while let Some(line) = lines.next()? {
+                let start = place + line.place;
                 let Some(text) = line.text() else { continue };
                 let entry = match self.codec.read(text, &|name| blobs.get(name)) {
                     Line::Entry(entry) => entry,
@@ -184,10 +188,16 @@ impl Store {
                 }
                 let fresh = entry.seq > seq;
                 seq = entry.seq.max(seq);
+                if fresh && entry.seq.0 % INDEX_ENTRIES == 1 {
+                    places.push((entry.seq, start));
+                }
                 if fresh && entry.seq > after {
                     page.push(Arc::new(entry));
+                } else if page.is_empty() {
+                    passed = lines.place;
+                    blobs.bytes.set(0);
                 }
-                let bytes = lines.place + blobs.bytes.get();
+                let bytes = lines.place - passed + blobs.bytes.get();
                 let full = page.len() >= PAGE_ENTRIES_MAX || bytes > PAGE_BYTES_MAX;
                 if full && !page.is_empty() {
                     break;
@@ -195,7 +205,21 @@ impl Store {
             }
             Ok(page)
         };
-        read().map_err(|error| self.error(id, &error))
+        let page = read().map_err(|error| self.error(id, &error))?;
+        self.learn(id, known.bytes, places);
+        Ok(page)
+    }
+
+    /// Remembers places in a file that nobody has open, so that the next page begins there.
+    fn learn(&self, id: &SessionId, bytes: u64, places: Vec<(Seq, u64)>) {
+        let mut all = lock(&self.known);
+        let unchanged = all.get_mut(id).filter(|known| !known.leased && known.bytes == bytes);
+        let Some(known) = unchanged else { return };
+        for (seq, place) in places {
+            if known.index.last().is_none_or(|(last, _)| *last < seq) {
+                known.index.push((seq, place));
+            }
+        }
     }
 
     fn raw_lines(

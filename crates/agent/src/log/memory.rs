@@ -42,6 +42,11 @@ impl Memory {
         Memory { codec, sessions: Mutex::default() }
     }
 
+    /// Nothing is left of the session; nobody may have it open.
+    pub fn remove(&self, id: &SessionId) {
+        lock(&self.sessions).remove(id);
+    }
+
     fn get(&self, id: &SessionId) -> Option<Kept> {
         lock(&self.sessions).get(id).cloned()
     }

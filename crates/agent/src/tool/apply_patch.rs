@@ -147,6 +147,7 @@ fn judgement(text: &Text, place: &Place) -> Result<Judgement, Text> {
         reason: reason.into(),
         command: vec!["apply_patch".into(), text.clone()],
         patch: Some(text.clone()),
+        plan_file: None,
         covers: format!("edits of {}, for this session", named(touched)).into(),
         keys: touched.iter().map(key).collect(),
     })

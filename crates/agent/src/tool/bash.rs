@@ -19,6 +19,7 @@ use crate::shell::{Judged, Scope, visible};
 mod environment;
 mod output;
 mod process;
+mod touched;
 
 pub use output::{OUTPUT_BYTES_MAX, SEEN_BYTES_MAX};
 
@@ -186,6 +187,7 @@ fn judgement(args: &Args, place: &Place) -> Judgement {
         // What is shown is what runs: nothing invisible, nothing that turns the text around.
         command: judged.command.iter().map(|word| visible(word).into()).collect(),
         patch: None,
+        plan_file: None,
         covers: judged.covers,
         keys: judged.keys,
     }
@@ -233,6 +235,7 @@ pub(super) fn refused(effect: Effect, name: &str, why: &str) -> Judgement {
         reason: why.into(),
         command: vec![name.into()],
         patch: None,
+        plan_file: None,
         covers: "".into(),
         keys: Vec::new(),
     }

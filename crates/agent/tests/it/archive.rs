@@ -8,11 +8,10 @@ use polyloop_agent::actor::CommandError;
 use polyloop_agent::log::{Flush, Log, OpenMode};
 use polyloop_agent::sessions::{Archived, Sessions};
 use polyloop_agent::todos::Todos;
-use polyloop_session::command::WaitReply;
 use polyloop_session::{Seq, Timestamp, WaitRef};
 
-use super::client::Client;
-use super::make::{entry, id, interrupt, queued, send, settle, who};
+use super::client::{APPROVE, CLIENT, Client};
+use super::make::{approve, entry, id, interrupt, queued, send, settle, who};
 use super::model::{acting, adding};
 use super::rig::{Rig, Setup, files, in_time, memory, read_all, stop, temp_dir};
 use super::view::{Kind, Seeing};
@@ -53,8 +52,7 @@ async fn a_session_in_use_is_not_put_away() {
     let handle = client.handle.clone();
     drop(client);
     assert_eq!(archive(&rig.sessions, "s").await, Archived::Active);
-    let approve = settle(WaitRef::Id(wait), WaitReply::Approve);
-    handle.command(approve).await.unwrap();
+    handle.command(settle(WaitRef::Id(wait), approve())).await.unwrap();
     let mut client = rig.client("s").await;
     client.until_idle().await.unwrap();
     assert_eq!(rig.count(file, "ran"), 1);
@@ -67,7 +65,8 @@ async fn a_session_that_is_being_opened_is_waited_for() {
     let rig = Rig::offline();
     let gate = rig.log.hold();
     let (handle, kind, sessions) = (rig.handle("s"), rig.kind, rig.sessions.clone());
-    let attaching = tokio::spawn(async move { handle.attach(kind, None, true).await.unwrap() });
+    let attaching =
+        tokio::spawn(async move { handle.attach(kind, None, APPROVE, CLIENT).await.unwrap() });
     while rig.log.busy() == 0 {
         tokio::task::yield_now().await;
     }
@@ -101,7 +100,7 @@ async fn an_archiving_is_not_cut_short_when_who_asked_for_it_leaves() {
     }
     drop(archiving);
     let (handle, kind) = (rig.handle("s"), rig.kind);
-    let attaching = tokio::spawn(async move { handle.attach(kind, None, true).await });
+    let attaching = tokio::spawn(async move { handle.attach(kind, None, APPROVE, CLIENT).await });
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
@@ -132,7 +131,7 @@ async fn no_message_is_lost_to_an_archiving() {
         let (handle, mut taken) = (speaking.handle(id("s"), who()), 0);
         for n in 0..MESSAGES {
             match handle.command(send(&format!("say: {n}"))).await {
-                Ok(()) => taken += 1,
+                Ok(_) => taken += 1,
                 // Put away again and again under its hands: it was not done, and says so.
                 Err(CommandError::Store(_)) => {}
                 Err(CommandError::Refused(refusal)) => panic!("{refusal}"),

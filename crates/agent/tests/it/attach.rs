@@ -4,7 +4,7 @@ use polyloop_agent::model::Chunk;
 use polyloop_session::item::ItemKind;
 use polyloop_session::{Event, Seq};
 
-use super::client::Client;
+use super::client::{APPROVE, CLIENT, Client};
 use super::make::interrupt;
 use super::model::Strings;
 use super::rig::{Rig, in_time};
@@ -46,7 +46,8 @@ async fn whoever_attaches_during_a_stream_ends_with_the_same_text() {
         pace.send(()).unwrap();
         let since = [None, Some(Seq(0)), Some(Seq(3)), Some(Seq(5)), Some(Seq(99))][n % 5];
         let handle = rig.handle("s");
-        let attached = in_time("the attachment", handle.attach(rig.kind, since, true)).await;
+        let attached =
+            in_time("the attachment", handle.attach(rig.kind, since, APPROVE, CLIENT)).await;
         let attached = attached.unwrap();
         assert_eq!(attached.head, Seq(5));
         // The turn that runs began with entry 3; before it there is only the beginning.
@@ -98,17 +99,18 @@ async fn a_client_is_fed_from_the_start_of_the_turn_it_left() {
         .collect();
     let head = client.last();
     for since in 0..=head.0 + 2 {
-        let attached = client.handle.attach(rig.kind, Some(Seq(since)), true).await.unwrap();
+        let attached =
+            client.handle.attach(rig.kind, Some(Seq(since)), APPROVE, CLIENT).await.unwrap();
         let turn = starts.iter().rev().find(|start| start.0 <= since);
         assert_eq!(attached.from, turn.map_or(Seq::NONE, |turn| turn.before()), "{since}");
         assert_eq!(attached.head, head);
     }
     // Without a place, it begins with the running turn, or with nothing.
-    let running = client.handle.attach(rig.kind, None, true).await.unwrap();
+    let running = client.handle.attach(rig.kind, None, APPROVE, CLIENT).await.unwrap();
     assert_eq!(running.from, starts.last().unwrap().before());
     client.command(interrupt()).await.unwrap();
     client.until_idle().await.unwrap();
-    let idle = client.handle.attach(rig.kind, None, true).await.unwrap();
+    let idle = client.handle.attach(rig.kind, None, APPROVE, CLIENT).await.unwrap();
     assert_eq!((idle.from, idle.head), (client.last(), client.last()));
     assert!(idle.live.is_empty());
 }

@@ -4,14 +4,17 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use polyloop_agent::actor::{Attached, CommandError};
+use polyloop_agent::actor::{Attached, CommandError, Recorded};
 use polyloop_agent::sessions::Handle;
-use polyloop_agent::subscriber::{Ending, Subscription};
+use polyloop_agent::subscriber::{Ending, Power, Presence, Subscription};
 use polyloop_session::command::WaitReply;
-use polyloop_session::item::ItemKind;
+use polyloop_session::event::Outcome;
+use polyloop_session::item::{End, ItemKind};
 use polyloop_session::state::Explain;
+use polyloop_session::wait::Ask;
 use polyloop_session::{
-    Command, Event, Growth, ItemId, LogEntry, Refusal, Seq, State, Stream, Update, WaitId, WaitRef,
+    Command, Event, Growth, ItemId, LogEntry, Raw, Refusal, Seq, State, Stream, Update, WaitId,
+    WaitRef,
 };
 
 use super::make::{send, settle};
@@ -27,7 +30,16 @@ pub struct Client {
     pub shown: BTreeMap<(ItemId, Stream), String>,
     /// Pieces of growth.
     pub growths: usize,
+    /// What providers sent besides.
+    pub raws: Vec<Raw>,
 }
+
+/// What a client is unless a test says otherwise.
+pub const APPROVE: Power = Power::Approve;
+pub const CLIENT: Presence = Presence::Client;
+
+/// Stands before the id of a process that a script tells of.
+pub const PID: &str = "pid ";
 
 /// The session ended under the client, or its store failed under a command.
 #[derive(Debug)]
@@ -35,7 +47,17 @@ pub struct Broke;
 
 impl Client {
     pub async fn attach(handle: Handle<Seeing>, kind: Kind) -> Result<Client, CommandError> {
-        let attached = in_time("the attachment", handle.attach(kind, None, true)).await?;
+        Client::attach_as(handle, kind, APPROVE, CLIENT).await
+    }
+
+    pub async fn attach_as(
+        handle: Handle<Seeing>,
+        kind: Kind,
+        power: Power,
+        presence: Presence,
+    ) -> Result<Client, CommandError> {
+        let attaching = handle.attach(kind, None, power, presence);
+        let attached = in_time("the attachment", attaching).await?;
         Ok(Client::catch_up(handle, attached, Seq::NONE).await)
     }
 
@@ -44,8 +66,8 @@ impl Client {
     pub async fn catch_up(handle: Handle<Seeing>, attached: Attached<Seeing>, have: Seq) -> Client {
         let Attached { head, from: _, live, subscription } = attached;
         let (state, shown) = (State::default(), BTreeMap::new());
-        let mut client =
-            Client { handle, subscription, state, entries: Vec::new(), shown, growths: 0 };
+        let (entries, growths, raws) = (Vec::new(), 0, Vec::new());
+        let mut client = Client { handle, subscription, state, entries, shown, growths, raws };
         let mut after = have;
         while after < head {
             let page = client.handle.read(after, head).await.unwrap();
@@ -97,6 +119,7 @@ impl Client {
         match update {
             Update::Logged(entry) => self.logged(entry),
             Update::Grew(growth) => self.grew(&growth),
+            Update::Raw(raw) => self.raws.push(raw),
         }
     }
 
@@ -141,6 +164,11 @@ impl Client {
         self.state.turn()?.waits.keys().next().copied()
     }
 
+    /// What the oldest wait asks.
+    pub fn asked(&self) -> Option<&Ask> {
+        self.state.turn()?.waits.values().next().map(|open| &open.ask)
+    }
+
     /// There is a wait, and nothing is being explained.
     pub fn can_decide(&self) -> bool {
         let Some(turn) = self.state.turn() else { return false };
@@ -162,7 +190,21 @@ impl Client {
         texts.collect()
     }
 
-    pub async fn try_command(&self, command: Command) -> Result<(), CommandError> {
+    /// How many entries are like this.
+    pub fn count(&self, is: impl Fn(&Event) -> bool) -> usize {
+        self.entries.iter().filter(|entry| is(&entry.event)).count()
+    }
+
+    /// What follows the mark in all whole lines that tools have printed and that begin with it.
+    /// (A shell's profile may print lines of its own.)
+    pub fn output(&self, mark: &str) -> Vec<String> {
+        let output = self.shown.iter().filter(|((_, stream), _)| *stream == Stream::Output);
+        let lines = output.flat_map(|(_, text)| text.split_inclusive('\n'));
+        let marked = lines.filter_map(|line| line.strip_suffix('\n')?.strip_prefix(mark));
+        marked.map(str::to_owned).collect()
+    }
+
+    pub async fn try_command(&self, command: Command) -> Result<Recorded, CommandError> {
         in_time("the answer to a command", self.handle.command(command)).await
     }
 
@@ -173,7 +215,7 @@ impl Client {
             self.take(update);
         }
         match done {
-            Ok(()) => Ok(()),
+            Ok(_) => Ok(()),
             Err(CommandError::Store(_)) => Err(Broke),
             Err(CommandError::Refused(refusal)) => panic!("{command:?}: {refusal}"),
         }
@@ -189,9 +231,26 @@ impl Client {
     }
 }
 
-pub fn refusal(done: Result<(), CommandError>) -> Refusal {
+pub fn refusal(done: Result<Recorded, CommandError>) -> Refusal {
     match done {
         Err(CommandError::Refused(refusal)) => refusal,
         other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// How items ended, and what they then held.
+pub fn endings(client: &Client) -> Vec<(End, &str)> {
+    let endings = client.entries.iter().filter_map(|entry| match &entry.event {
+        Event::ItemCompleted { end, text, .. } => Some((*end, &**text)),
+        _ => None,
+    });
+    endings.collect()
+}
+
+/// How the last turn ended, which has just done so.
+pub fn outcome(client: &Client) -> &Outcome {
+    match &client.entries.last().unwrap().event {
+        Event::TurnEnded { outcome, .. } => outcome,
+        other => panic!("the turn has not ended: {other:?}"),
     }
 }

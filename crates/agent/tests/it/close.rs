@@ -1,6 +1,5 @@
 //! The server stops: what runs is ended and its last words are kept, what waits stays open.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -8,37 +7,21 @@ use futures_util::stream;
 use polyloop_agent::actor::CommandError;
 use polyloop_agent::model::{Model, Request};
 use polyloop_agent::subscriber::Ending;
-use polyloop_sandbox::Helper;
 use polyloop_session::command::WaitReply;
 use polyloop_session::event::{Outcome, Purpose};
 use polyloop_session::history::Message;
 use polyloop_session::item::End;
 use polyloop_session::policy::Mode;
 use polyloop_session::wait::Then;
-use polyloop_session::{Event, Stream, WaitRef};
+use polyloop_session::{Stream, WaitRef};
 
-use super::client::Client;
+use super::client::{Client, PID, endings, outcome};
 use super::faults::Faulty;
-use super::make::{deny, id, parts, send, settle};
+use super::make::{approve, deny, id, parts, send, settle};
 use super::model::{Puppet, Strings, acting, adding, called, in_turn, said};
-use super::rig::{Rig, Setup, check_at_rest, in_time, temp_dir};
+use super::rig::{Rig, Setup, check_at_rest, helper, in_time, is_running, temp_dir};
 
 const COUNTED: &str = "counted.txt";
-
-fn endings(client: &Client) -> Vec<(End, &str)> {
-    let endings = client.entries.iter().filter_map(|entry| match &entry.event {
-        Event::ItemCompleted { end, text, .. } => Some((*end, &**text)),
-        _ => None,
-    });
-    endings.collect()
-}
-
-fn outcome(client: &Client) -> &Outcome {
-    match &client.entries.last().unwrap().event {
-        Event::TurnEnded { outcome, .. } => outcome,
-        other => panic!("the turn has not ended: {other:?}"),
-    }
-}
 
 async fn close(rig: &Rig) {
     in_time("the end of all sessions", rig.sessions.close()).await;
@@ -99,7 +82,7 @@ async fn an_open_request_stays_open() {
     let mut again = next.client("s").await;
     assert_eq!(again.wait(), wait, "with the same id");
     assert_eq!(again.entries, client.entries);
-    again.settle(WaitReply::Approve).await.unwrap();
+    again.settle(approve()).await.unwrap();
     again.until_idle().await.unwrap();
     assert_eq!(rig.count(COUNTED, "ran"), 1);
 }
@@ -145,7 +128,7 @@ async fn a_request_that_is_being_explained_stays_open() {
     assert_eq!(again.wait(), wait);
     assert!(again.can_decide());
     assert_eq!(again.entries, client.entries, "nothing was left to repair");
-    again.settle(WaitReply::Approve).await.unwrap();
+    again.settle(approve()).await.unwrap();
     again.until_idle().await.unwrap();
     assert_eq!(rig.count(COUNTED, "ran"), 1);
 }
@@ -167,44 +150,21 @@ async fn nothing_begins_while_the_server_stops() {
     }
 }
 
-/// A program whose `main` may become the helper, which this one's may not: the test `tools`, which
-/// is built along with this one and lies beside it, or a program of the workspace.
-fn helper() -> Helper {
-    let this = std::env::current_exe().unwrap();
-    let beside = this.parent().unwrap();
-    let is_tools = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_string_lossy();
-        name.starts_with("tools-") && path.extension().is_none()
-    };
-    let tools = std::fs::read_dir(beside).unwrap().map(|file| file.unwrap().path());
-    let program = beside.with_file_name("polyloop-sandbox-run");
-    let found = tools.filter(is_tools).chain(program.exists().then_some(program));
-    let newest = found.max_by_key(|path| path.metadata().unwrap().modified().unwrap());
-    Helper::at(newest.expect("build the test `tools` too: cargo test -p polyloop-agent --no-run"))
-}
-
-fn is_running(process: &str) -> bool {
-    Path::new("/proc").join(process).exists()
-}
-
 #[tokio::test]
 async fn a_command_is_ended_with_all_that_it_started() {
     let rig = Rig::new(|setup| Setup { mode: Mode::Bypass, helper: helper(), ..setup });
     let mut client = rig.client("s").await;
-    client.send("run: echo $$; sleep 300 & echo $!; wait").await.unwrap();
-    let output = |c: &Client| -> Vec<String> {
-        let output = c.shown.iter().filter(|((_, stream), _)| *stream == Stream::Output);
-        output.flat_map(|(_, text)| text.lines().map(str::to_owned)).collect()
-    };
-    let two = |c: &Client| c.shown.values().any(|text| text.matches('\n').count() == 2);
-    client.until("the ids of both processes", two).await.unwrap();
-    let processes = output(&client);
+    client.send("run: echo pid $$; sleep 300 & echo pid $!; wait").await.unwrap();
+    client.until("the ids of both processes", |c| c.output(PID).len() == 2).await.unwrap();
+    let processes = client.output(PID);
     assert!(processes.iter().all(|process| is_running(process)), "{processes:?}");
 
     close(&rig).await;
     assert!(!processes.iter().any(|process| is_running(process)), "{processes:?} run on");
     assert_eq!(client.until_end().await, Ending::Closed);
-    let shown = format!("{}\n{}\n", processes[0], processes[1]);
+    let output = client.shown.iter().filter(|((_, stream), _)| *stream == Stream::Output);
+    let shown: String = output.map(|(_, text)| text.as_str()).collect();
+    assert!(shown.ends_with(&format!("pid {}\npid {}\n", processes[0], processes[1])), "{shown}");
     assert_eq!(endings(&client), [(End::Interrupted, shown.as_str())]);
     assert!(matches!(outcome(&client), Outcome::Interrupted { .. }));
     check_at_rest(&*rig.log, &id("s")).await;

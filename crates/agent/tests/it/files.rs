@@ -12,7 +12,7 @@ use polyloop_agent::sessions::Handle;
 use polyloop_session::history::Message;
 use polyloop_session::{Event, LogEntry, Seq, SessionId};
 
-use super::client::Client;
+use super::client::{APPROVE, CLIENT, Client};
 use super::codec::{LONG_BYTES_MIN, Plain, has_two_lines};
 use super::make::{entry, fold, id, queued, send, who};
 use super::model::{Puppet, in_turn, said};
@@ -250,7 +250,7 @@ async fn a_last_entry_that_nobody_understands_does_not_close_the_session() {
 
 /// A client of a session whose log has a gap.
 async fn attach(handle: Handle<Seeing>) -> Client {
-    let attached = handle.attach(Kind::new(), None, true).await.unwrap();
+    let attached = handle.attach(Kind::new(), None, APPROVE, CLIENT).await.unwrap();
     Client::catch_up(handle, attached, Seq(4)).await
 }
 

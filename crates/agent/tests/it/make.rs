@@ -17,25 +17,36 @@ pub fn id(text: &str) -> SessionId {
 }
 
 pub fn origin() -> Origin {
-    Origin { who: who(), can_approve: true }
+    Origin { who: who(), can_approve: true, can_answer: true }
 }
 
 pub fn parts(text: &str) -> Vec<Part> {
     vec![Part::Text { text: text.into() }]
 }
 
-pub fn send(text: &str) -> Command {
-    Command::Send(Box::new(Send {
+/// A message as a client sends it that does nothing special.
+pub fn message(text: &str) -> Send {
+    Send {
         content: parts(text),
         origin: origin(),
         client_ref: None,
         delivery: Delivery::Queue,
         tokens: (text.len() / 4) as u64,
-    }))
+        run: None,
+    }
+}
+
+pub fn send(text: &str) -> Command {
+    Command::Send(Box::new(message(text)))
+}
+
+pub fn deliver(text: &str, delivery: Delivery) -> Command {
+    Command::Send(Box::new(Send { delivery, ..message(text) }))
 }
 
 pub fn queued(text: &str) -> Event {
-    Event::MessageQueued { content: parts(text), origin: origin(), client_ref: None, tokens: 1 }
+    let (content, origin) = (parts(text), origin());
+    Event::MessageQueued { content, origin, client_ref: None, tokens: 1, run: None }
 }
 
 pub fn entry(seq: u64, event: Event) -> LogEntry {
@@ -43,11 +54,15 @@ pub fn entry(seq: u64, event: Event) -> LogEntry {
 }
 
 pub fn interrupt() -> Command {
-    Command::Interrupt { reason: "enough".into(), by: who() }
+    Command::Interrupt { turn: None, reason: "enough".into(), by: who() }
 }
 
 pub fn settle(wait: WaitRef, reply: WaitReply) -> Command {
     Command::Settle { wait, reply, by: who() }
+}
+
+pub fn approve() -> WaitReply {
+    WaitReply::Approve { message: None }
 }
 
 pub fn deny(then: Then) -> WaitReply {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use polyloop_agent::model::{Chunk, Model, Request};
+use polyloop_session::Text;
 use polyloop_session::history::Message;
 use polyloop_session::item::ItemKind;
 use serde_json::json;
@@ -27,6 +28,44 @@ where
 
     fn ask(&self, request: Request) -> BoxStream<'static, Chunk> {
         (self.0)(request)
+    }
+}
+
+/// What a model was asked, call by call.
+#[derive(Clone, Default)]
+pub struct Noted(Arc<Mutex<Vec<Request>>>);
+
+impl Noted {
+    /// Leaves the answers to another model.
+    pub fn around(inner: Arc<dyn Model>) -> (Arc<dyn Model>, Noted) {
+        let noted = Noted::default();
+        let asked = noted.clone();
+        let model = Puppet(move |request: Request| {
+            let Request { prompt, instructions, tools } = &request;
+            let (prompt, tools) = (prompt.clone(), tools.clone());
+            let copy = Request { prompt, instructions: instructions.clone(), tools };
+            asked.0.lock().unwrap().push(copy);
+            inner.ask(request)
+        });
+        (Arc::new(model), noted)
+    }
+
+    pub fn calls(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
+    /// What the last call was told before the conversation.
+    pub fn instructions(&self) -> Text {
+        self.0.lock().unwrap().last().expect("it was never asked").instructions.clone()
+    }
+
+    /// What the last call's prompt ends with: a tool's result, and whether it is an error.
+    pub fn told(&self) -> (String, bool) {
+        let asked = self.0.lock().unwrap();
+        match asked.last().expect("it was never asked").prompt.messages.last() {
+            Some(Message::ToolResult { output, is_error, .. }) => (output.to_string(), *is_error),
+            other => panic!("no result: {other:?}"),
+        }
     }
 }
 

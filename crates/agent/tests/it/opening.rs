@@ -10,7 +10,7 @@ use polyloop_agent::log::Log;
 use polyloop_session::policy::Mode;
 use polyloop_session::{Command, Seq, SessionId};
 
-use super::client::Client;
+use super::client::{APPROVE, CLIENT, Client};
 use super::make::{id, send, who};
 use super::model::Strings;
 use super::rig::{Rig, Setup, files, in_time, read_all, stop, temp_dir};
@@ -47,7 +47,9 @@ async fn many_requests_at_once_are_all_answered() {
         let handle = rig.handle("s");
         tokio::spawn(async move {
             match n % 2 {
-                0 => handle.command(Command::SetMode { mode: Mode::Plan, by: who() }).await,
+                0 => {
+                    handle.command(Command::SetMode { mode: Mode::Plan, by: who() }).await.map(drop)
+                }
                 _ => handle.context_info().await.map(drop),
             }
         })
@@ -65,7 +67,7 @@ async fn an_opening_is_not_cut_short_when_who_asked_for_it_leaves() {
     let gate = rig.log.hold();
     let handle = rig.handle("s");
     for _ in 0..3 {
-        let mut attaching = Box::pin(handle.attach(rig.kind, None, true));
+        let mut attaching = Box::pin(handle.attach(rig.kind, None, APPROVE, CLIENT));
         while rig.log.busy_max() == 0 {
             assert!((&mut attaching).now_or_never().is_none());
             tokio::task::yield_now().await;
@@ -73,7 +75,7 @@ async fn an_opening_is_not_cut_short_when_who_asked_for_it_leaves() {
         assert!((&mut attaching).now_or_never().is_none());
     }
     let (other, kind) = (rig.handle("s"), rig.kind);
-    let attaching = tokio::spawn(async move { other.attach(kind, None, true).await });
+    let attaching = tokio::spawn(async move { other.attach(kind, None, APPROVE, CLIENT).await });
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
@@ -94,7 +96,7 @@ async fn who_leaves_early_takes_no_files_along() {
         let name = format!("s{n}");
         let handle = sessions.handle(id(&name), who());
         for _ in 0..3 {
-            assert!(handle.attach(Kind::new(), None, true).now_or_never().is_none());
+            assert!(handle.attach(Kind::new(), None, APPROVE, CLIENT).now_or_never().is_none());
         }
         let mut client = Client::attach(handle, Kind::new()).await.unwrap();
         let hand = strings.hand();
@@ -111,8 +113,9 @@ async fn who_leaves_early_takes_no_files_along() {
 #[tokio::test]
 async fn a_new_session_is_listed_and_has_an_id_of_its_own() {
     let rig = Rig::offline();
-    let (one, two) =
-        (rig.sessions.create(who()).await.unwrap(), rig.sessions.create(who()).await.unwrap());
+    let settings = || rig.sessions.kit().settings.clone();
+    let one = rig.sessions.create(who(), settings()).await.unwrap();
+    let two = rig.sessions.create(who(), settings()).await.unwrap();
     assert_ne!(one.id, two.id);
     let mut listed: Vec<SessionId> =
         rig.sessions.list().await.unwrap().into_iter().map(|summary| summary.id).collect();

@@ -1,12 +1,11 @@
 //! A person may send another patch in place of the one that was proposed.
 
-use polyloop_session::command::WaitReply;
 use polyloop_session::wait::Answer;
 use polyloop_session::{Event, Refusal, WaitRef};
 use serde_json::Value;
 
 use super::client::{Client, refusal};
-use super::make::who;
+use super::make::{approve, who};
 use super::model::{acting, adding};
 use super::rig::{Rig, in_time};
 
@@ -55,7 +54,7 @@ async fn a_patch_that_does_not_apply_leaves_the_request_open() {
     }
     client.handle.context_info().await.unwrap();
     assert_eq!(client.entries.len(), before);
-    client.settle(WaitReply::Approve).await.unwrap();
+    client.settle(approve()).await.unwrap();
     client.until_idle().await.unwrap();
     assert_eq!((rig.count(FILE, "mine"), rig.count(FILE, "theirs")), (0, 1));
 }

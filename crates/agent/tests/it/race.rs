@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use polyloop_agent::actor::CommandError;
+use polyloop_agent::actor::{CommandError, Recorded};
 use polyloop_session::command::WaitReply;
 use polyloop_session::wait::{Answer, Then, Who};
 use polyloop_session::{Command, Event, Refusal, WaitRef};
 use tokio::sync::Barrier;
 
 use super::client::Client;
-use super::make::deny;
+use super::make::{approve, deny};
 use super::model::{acting, adding};
 use super::rig::{Rig, in_time};
 
@@ -26,8 +26,8 @@ struct Race {
 impl Race {
     /// Both orders; approval against approval, approval against denial.
     fn round(n: usize) -> Race {
-        let against = if n % 4 < 2 { WaitReply::Approve } else { deny(Then::Continue) };
-        Race { first: n % 2, replies: [WaitReply::Approve, against] }
+        let against = if n % 4 < 2 { approve() } else { deny(Then::Continue) };
+        Race { first: n % 2, replies: [approve(), against] }
     }
 
     /// Whether each was the one whose answer counted.
@@ -56,9 +56,9 @@ impl Race {
     }
 }
 
-fn won(done: Result<(), CommandError>, other: usize) -> bool {
+fn won(done: Result<Recorded, CommandError>, other: usize) -> bool {
     match done {
-        Ok(()) => true,
+        Ok(_) => true,
         Err(CommandError::Refused(Refusal::AlreadySettled { by })) => {
             assert_eq!(by, format!("racer {other} (test)"));
             false
@@ -82,7 +82,7 @@ async fn of_two_answers_exactly_one_counts() {
             client.send("go").await.unwrap();
             client.until("the request", |c| c.wait().is_some()).await.unwrap();
             let race = Race::round(session * ROUNDS + n);
-            let approves = race.replies.clone().map(|r| matches!(r, WaitReply::Approve));
+            let approves = race.replies.clone().map(|r| matches!(r, WaitReply::Approve { .. }));
             let won = race.run(&client).await;
             let winner = match won {
                 [true, false] => 0,

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use polyloop_agent::model::{Model, Request};
 use polyloop_agent::sessions::Sessions;
-use polyloop_session::command::WaitReply;
 use polyloop_session::decide::EXPIRED_TEXT;
 use polyloop_session::event::{Outcome, Work};
 use polyloop_session::history::Message;
@@ -18,7 +17,7 @@ use tempfile::TempDir;
 
 use super::client::Client;
 use super::faults::{Break, Faulty, How, Moment, Op};
-use super::make::{id, interrupt, parts, send, who};
+use super::make::{approve, id, interrupt, parts, send, who};
 use super::model::{Puppet, acting, adding, in_turn, said};
 use super::rig::{Rig, Setup, count, in_time, memory, read_all, temp_dir};
 use super::view::{Kind, Seeing};
@@ -77,7 +76,7 @@ fn counting() -> (Arc<dyn Model>, Arc<AtomicUsize>) {
 
 fn resumed(entries: &[Arc<LogEntry>]) -> usize {
     let is_resume = |entry: &&Arc<LogEntry>| {
-        matches!(entry.event, Event::TurnStarted { work: Work::Resume { .. } })
+        matches!(entry.event, Event::TurnStarted { work: Work::Resume { .. }, .. })
     };
     entries.iter().filter(is_resume).count()
 }
@@ -205,7 +204,7 @@ async fn an_open_request_waits_on_after_a_crash() {
     }
     let (_, sessions) = store.server(|setup| setup.model(model()));
     let mut again = Client::attach(sessions.handle(id("s"), who()), Kind::new()).await.unwrap();
-    again.settle(WaitReply::Approve).await.unwrap();
+    again.settle(approve()).await.unwrap();
     again.until_idle().await.unwrap();
     assert_eq!(count(&store.dir.path().join(file), "ran"), 1);
 }

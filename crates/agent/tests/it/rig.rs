@@ -1,6 +1,6 @@
 //! Sets the stage: a working directory, a log, a model, and the sessions on top of them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use polyloop_agent::log::memory::Memory;
 use polyloop_agent::log::{Log, OpenMode};
 use polyloop_agent::model::Model;
 use polyloop_agent::model::offline::Offline;
+use polyloop_agent::place::{Instructions, Places};
 use polyloop_agent::sessions::{Handle, Sessions};
 use polyloop_agent::tool::{self, Place};
 use polyloop_sandbox::Helper;
@@ -34,6 +35,11 @@ pub const LIMITS: Limits = Limits {
     strategy: Strategy::Threshold,
     bypass_allowed: true,
 };
+
+/// What the model is told, in this order.
+pub const ROLE: &str = "You are a tester.";
+pub const RULES: &str = "Be brief.";
+pub const OWN: &str = "Be kind.";
 
 pub async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
     let done = tokio::time::timeout(PATIENCE, future).await;
@@ -61,6 +67,9 @@ pub struct Setup {
     pub sleep_after: Duration,
     pub auto_resume: bool,
     pub helper: Helper,
+    /// Where work is allowed besides the server's own directory.
+    pub roots: Vec<PathBuf>,
+    pub plans: Option<PathBuf>,
 }
 
 impl Setup {
@@ -74,6 +83,8 @@ impl Setup {
             auto_resume: false,
             // Most tests only edit files, which needs none.
             helper: Helper::at("/nonexistent"),
+            roots: Vec::new(),
+            plans: None,
         }
     }
 
@@ -86,25 +97,39 @@ impl Setup {
     }
 
     pub fn kit(self, dir: &Path) -> Kit {
-        let Setup { log, model, mode, approval_timeout, sleep_after, auto_resume, helper } = self;
+        let Setup { log, model, mode, approval_timeout, sleep_after, auto_resume, .. } = self;
         let cwd = dir.canonicalize().unwrap();
+        let mut roots = self.roots;
+        roots.push(cwd.clone());
         Kit {
             log,
+            passing: Arc::new(Memory::new(Arc::new(Plain))),
+            messages: None,
             settings: Settings {
                 cwd: cwd.display().to_string().into(),
                 model: model.name().into(),
                 mode,
                 calls_max: 20,
+                ..Settings::default()
             },
             model,
-            instructions: "Be brief.".into(),
+            instructions: Instructions {
+                role: ROLE.into(),
+                rules: RULES.into(),
+                own: Some(OWN.into()),
+            },
             tools: tool::ALL.iter().map(|tool| tool.spec()).collect(),
-            place: Arc::new(Place {
-                cwd,
-                forbidden: Vec::new(),
-                command_time_max: PATIENCE * 10,
-                helper,
-            }),
+            places: Places {
+                common: Place {
+                    cwd,
+                    plans: None,
+                    forbidden: Vec::new(),
+                    command_time_max: PATIENCE * 10,
+                    helper: self.helper,
+                },
+                roots,
+                plans: self.plans,
+            },
             limits: LIMITS,
             approval_timeout,
             sleep_after,
@@ -189,4 +214,24 @@ pub async fn check_at_rest(log: &dyn Log, id: &SessionId) {
     assert_eq!(opened.folded.state, fold(all.iter().map(|entry| &**entry)));
     assert!(opened.folded.damage.is_empty(), "{:?}", opened.folded.damage);
     assert!(opened.folded.state.turn().is_some() || opened.live.is_empty(), "{:?}", opened.live);
+}
+
+/// A program whose `main` may become the helper, which this one's may not: the test `tools`, which
+/// is built along with this one and lies beside it, or a program of the workspace.
+pub fn helper() -> Helper {
+    let this = std::env::current_exe().unwrap();
+    let beside = this.parent().unwrap();
+    let is_tools = |path: &PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with("tools-") && path.extension().is_none()
+    };
+    let tools = std::fs::read_dir(beside).unwrap().map(|file| file.unwrap().path());
+    let program = beside.with_file_name("polyloop-sandbox-run");
+    let found = tools.filter(is_tools).chain(program.exists().then_some(program));
+    let newest = found.max_by_key(|path| path.metadata().unwrap().modified().unwrap());
+    Helper::at(newest.expect("build the test `tools` too: cargo test -p polyloop-agent --no-run"))
+}
+
+pub fn is_running(process: &str) -> bool {
+    Path::new("/proc").join(process).exists()
 }

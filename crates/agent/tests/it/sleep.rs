@@ -6,6 +6,7 @@ use std::time::Duration;
 use polyloop_agent::subscriber::Ending;
 use tokio::sync::Barrier;
 
+use super::client::{APPROVE, CLIENT};
 use super::make::{id, interrupt, send};
 use super::rig::{Rig, Setup, check_at_rest, in_time};
 
@@ -95,9 +96,9 @@ async fn requests_that_race_with_sleep_are_answered() {
                 let spread = Duration::from_micros((asker * 137 + n * 61) % 2_000);
                 tokio::time::sleep(AFTER + spread).await;
                 match n % 3 {
-                    0 => handle.command(send("say: hi")).await.unwrap(),
+                    0 => _ = handle.command(send("say: hi")).await.unwrap(),
                     1 => _ = handle.context_info().await.unwrap(),
-                    _ => _ = handle.attach(kind, None, true).await.unwrap(),
+                    _ => _ = handle.attach(kind, None, APPROVE, CLIENT).await.unwrap(),
                 }
             }
         }));

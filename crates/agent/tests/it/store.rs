@@ -3,7 +3,7 @@
 
 use std::sync::mpsc;
 
-use polyloop_agent::actor::CommandError;
+use polyloop_agent::actor::{CommandError, Recorded};
 use polyloop_agent::log::Flush;
 use polyloop_agent::subscriber::Ending;
 use polyloop_session::event::Outcome;
@@ -35,7 +35,7 @@ fn is_message(event: &Event) -> bool {
     matches!(event, Event::MessageQueued { .. })
 }
 
-fn why(done: Result<(), CommandError>) -> String {
+fn why(done: Result<Recorded, CommandError>) -> String {
     match done {
         Err(CommandError::Store(why)) => why,
         other => panic!("the store did not fail: {other:?}"),
@@ -256,7 +256,7 @@ async fn commands_behind_a_failure_are_not_repeated() {
     let mut failed = 0;
     for done in waiting {
         match in_time("an answer", done).await.unwrap() {
-            Ok(()) => {}
+            Ok(_) => {}
             Err(CommandError::Store(_)) => failed += 1,
             Err(CommandError::Refused(refusal)) => panic!("{refusal}"),
         }

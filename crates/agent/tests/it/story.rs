@@ -8,7 +8,7 @@ use polyloop_session::wait::Then;
 use polyloop_session::{Command, Event};
 
 use super::client::{Broke, Client};
-use super::make::{deny, interrupt, who};
+use super::make::{approve, deny, interrupt, who};
 use super::model::adding;
 
 /// The file that the story's patches add their names to.
@@ -34,7 +34,7 @@ pub async fn tell(client: &mut Client) -> Result<(), Broke> {
     client.until("an explanation", Client::can_decide).await?;
     client.send(&format!("think: well\nsay: {HANGING}\nfail: hang")).await?;
     let first = client.wait();
-    client.settle(WaitReply::Approve).await?;
+    client.settle(approve()).await?;
     client.until("another request", |c| c.wait().is_some() && c.wait() != first).await?;
     client.settle(deny(Then::Continue)).await?;
     client.until("the words before the silence", |c| c.was_shown(HANGING)).await?;
@@ -44,7 +44,7 @@ pub async fn tell(client: &mut Client) -> Result<(), Broke> {
     client.send(&format!("{gamma}\n&{delta}\nsay: never said")).await?;
     client.until("a third request", |c| c.wait().is_some()).await?;
     let third = client.wait();
-    client.settle(WaitReply::Approve).await?;
+    client.settle(approve()).await?;
     client.until("a fourth request", |c| c.wait().is_some() && c.wait() != third).await?;
     client.settle(deny(Then::EndTurn)).await?;
     client.until_idle().await?;
@@ -65,7 +65,7 @@ pub async fn settle_down(client: &mut Client) -> Result<(), Broke> {
             return Ok(());
         }
         match client.can_decide() {
-            true => client.settle(WaitReply::Approve).await?,
+            true => client.settle(approve()).await?,
             false => client.command(interrupt()).await?,
         }
     }
@@ -89,7 +89,7 @@ fn is_silent(client: &Client) -> bool {
 /// Whether the last message that was taken up is the one whose answer hangs.
 fn is_about_to_hang(client: &Client) -> bool {
     let last = client.entries.iter().rev().find_map(|entry| match &entry.event {
-        Event::TurnStarted { work: Work::Message { message } } => Some(message.0),
+        Event::TurnStarted { work: Work::Message { message }, .. } => Some(message.0),
         _ => None,
     });
     let message = client.entries.iter().find(|entry| Some(entry.seq) == last);

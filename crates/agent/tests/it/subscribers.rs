@@ -5,7 +5,7 @@ use polyloop_agent::subscriber::{Ending, QUEUED_BYTES_MAX, QUEUED_FRAMES_MAX, Su
 use polyloop_session::policy::Mode;
 use polyloop_session::{Command, Update};
 
-use super::client::Client;
+use super::client::{APPROVE, CLIENT, Client};
 use super::make::who;
 use super::model::{Hand, Strings};
 use super::rig::{Rig, in_time};
@@ -13,7 +13,9 @@ use super::view::{Frame, Kind, Seeing};
 
 async fn attached(rig: &Rig, kind: Kind) -> Subscription<Frame> {
     let attached: Attached<Seeing> =
-        in_time("the attachment", rig.handle("s").attach(kind, None, true)).await.unwrap();
+        in_time("the attachment", rig.handle("s").attach(kind, None, APPROVE, CLIENT))
+            .await
+            .unwrap();
     attached.subscription
 }
 

@@ -20,6 +20,7 @@ pub struct Probe {
     dropped: AtomicUsize,
     skipped: AtomicUsize,
     seen: AtomicUsize,
+    recalled: Mutex<Vec<LogEntry>>,
     hook: Mutex<Option<Hook>>,
 }
 
@@ -39,6 +40,11 @@ impl Kind {
 
     pub fn skipped(self) -> usize {
         self.0.skipped.load(Ordering::SeqCst)
+    }
+
+    /// Entries from further back that views were given, in their order.
+    pub fn recalled(self) -> Vec<LogEntry> {
+        self.0.recalled.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn opened(self) -> usize {
@@ -83,6 +89,11 @@ impl View for Seeing {
         self.0.skipped.fetch_add(1, Ordering::SeqCst);
     }
 
+    fn recall(&mut self, entry: &LogEntry) {
+        let recalled = &self.0.recalled;
+        recalled.lock().unwrap_or_else(PoisonError::into_inner).push(entry.clone());
+    }
+
     fn see(&mut self, update: &Update) -> Vec<Frame> {
         self.0.seen.fetch_add(1, Ordering::SeqCst);
         if let Some(hook) = &mut *self.0.hook.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -95,6 +106,7 @@ impl View for Seeing {
         match update {
             Update::Logged(_) => 1,
             Update::Grew(growth) => growth.text.len(),
+            Update::Raw(raw) => raw.json.len(),
         }
     }
 }

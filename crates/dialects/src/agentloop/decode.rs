@@ -9,17 +9,17 @@ use polyloop_session::{Command, Delivery, WaitRef};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::ids::Ids;
 use super::wire::{
     ApprovalResponse, Content, Envelope, InputItem, InputPart, Interrupt, Role, UserInput,
 };
-use crate::{Ask, Client, Complaint, bounded};
+use crate::ids::Ids;
+use crate::{Ask, Asked, Client, Complaint, bounded, shown};
 
 /// Parts of one user message.
 const INPUT_PARTS_MAX: usize = 256;
 const BAD_FORMAT: &str = "Invalid message format";
 
-pub(super) fn decode(frame: &str, client: &Client) -> Result<Ask, Complaint> {
+pub(super) fn decode(frame: &str, client: &Client) -> Result<Asked, Complaint> {
     let envelope: Envelope<'_> = match serde_json::from_str(frame) {
         Ok(envelope) => envelope,
         Err(error) => {
@@ -31,8 +31,8 @@ pub(super) fn decode(frame: &str, client: &Client) -> Result<Ask, Complaint> {
     match envelope.kind.as_str() {
         "user_input" => user_input(payload(envelope.payload)?, &envelope._id, client),
         "approval_response" => approval(payload(envelope.payload)?, client),
-        "get_context_info" => Ok(Ask::ContextInfo),
-        "manual_compact" => Ok(Ask::Command(Command::Compact { by })),
+        "get_context_info" => Ok(Ask::ContextInfo.into()),
+        "manual_compact" => Ok(Command::Compact { by }.into()),
         "interrupt" => {
             let asked: Option<Interrupt> = match envelope.payload {
                 Some(raw) => payload(Some(raw))?,
@@ -40,7 +40,7 @@ pub(super) fn decode(frame: &str, client: &Client) -> Result<Ask, Complaint> {
             };
             let reason =
                 asked.and_then(|i| i.reason).unwrap_or_else(|| "User requested stop".into());
-            Ok(Ask::Command(Command::Interrupt { reason: reason.into(), by }))
+            Ok(Command::Interrupt { turn: None, reason: reason.into(), by }.into())
         }
         other => {
             let known =
@@ -50,12 +50,6 @@ pub(super) fn decode(frame: &str, client: &Client) -> Result<Ask, Complaint> {
             Err(Complaint::new(&message, error, "unknown_type"))
         }
     }
-}
-
-/// A name from outside, short enough for an error text.
-fn shown(text: &str) -> String {
-    const SHOWN_CHARS_MAX: usize = 80;
-    text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect()
 }
 
 fn payload<T: DeserializeOwned>(raw: Option<&RawValue>) -> Result<T, Complaint> {
@@ -69,7 +63,7 @@ fn payload<T: DeserializeOwned>(raw: Option<&RawValue>) -> Result<T, Complaint> 
     })
 }
 
-fn user_input(payload: UserInput, id: &str, client: &Client) -> Result<Ask, Complaint> {
+fn user_input(payload: UserInput, id: &str, client: &Client) -> Result<Asked, Complaint> {
     let mut content = Vec::new();
     for item in payload.input {
         match item {
@@ -88,16 +82,18 @@ fn user_input(payload: UserInput, id: &str, client: &Client) -> Result<Ask, Comp
         return Err(Complaint::new(BAD_FORMAT, told, "too_many_parts"));
     }
     let tokens = content.iter().map(|text| estimate_tokens(text.len())).sum();
-    Ok(Ask::Command(Command::Send(Box::new(Send {
+    let send = Send {
         content: content.into_iter().map(|text| Part::Text { text: text.into() }).collect(),
-        origin: Origin { who: client.who.clone(), can_approve: true },
+        origin: Origin { who: client.who.clone(), can_approve: true, can_answer: true },
         client_ref: Some(id.into()),
-        delivery: Delivery::Queue,
+        delivery: Delivery::AnswerQuestion,
         tokens,
-    }))))
+        run: None,
+    };
+    Ok(Command::Send(Box::new(send)).into())
 }
 
-fn approval(payload: ApprovalResponse, client: &Client) -> Result<Ask, Complaint> {
+fn approval(payload: ApprovalResponse, client: &Client) -> Result<Asked, Complaint> {
     let by = client.who.clone();
     let wait = match &payload.request_id {
         None => client.shown.map_or(WaitRef::Presented, WaitRef::Id),
@@ -114,10 +110,10 @@ fn approval(payload: ApprovalResponse, client: &Client) -> Result<Ask, Complaint
     let review = payload.review.to_ascii_lowercase().replace('_', "-");
     if let ("yes" | "always", Some(instead)) = (review.as_str(), &payload.apply_patch) {
         let (patch, always) = (instead.patch.as_str().into(), review == "always");
-        return Ok(Ask::SettleWithPatch { wait, patch, always, by });
+        return Ok(Ask::SettleWithPatch { wait, patch, always, by }.into());
     }
     let reply = match review.as_str() {
-        "yes" => WaitReply::Approve,
+        "yes" => WaitReply::Approve { message: None },
         "always" => WaitReply::ApproveAlways,
         "no-exit" | "no" => WaitReply::Deny { message, then: Then::EndTurn },
         "no-continue" => WaitReply::Deny { message, then: Then::Continue },
@@ -131,5 +127,5 @@ fn approval(payload: ApprovalResponse, client: &Client) -> Result<Ask, Complaint
             return Err(Complaint::new("Invalid review value", told, "bad_review"));
         }
     };
-    Ok(Ask::Command(Command::Settle { wait, reply, by }))
+    Ok(Command::Settle { wait, reply, by }.into())
 }

@@ -6,24 +6,28 @@
 
 use std::collections::BTreeMap;
 
-use polyloop_session::context::{ContextInfo, Strategy};
-use polyloop_session::event::{Adopted, CallOutcome, Level, Outcome, Purpose, Work};
+use polyloop_session::context::ContextInfo;
+use polyloop_session::event::{CallOutcome, Level, Outcome, Purpose, Work};
 use polyloop_session::item::{End, Fault, ItemKind, ToolResult};
 use polyloop_session::policy::Judgement;
-use polyloop_session::wait::Answer;
+use polyloop_session::wait::{Answer, Ask, Who};
 use polyloop_session::{
     CallId, Event, Growth, ItemId, LogEntry, Seq, SessionId, Stream, Text, Timestamp, TurnId,
     WaitId,
 };
 use serde::Serialize;
 
-use super::ids::{IdKind, Ids};
-use super::wire::{
-    ApplyPatch, Code, ErrorDetails, Message, Payload, ResponseItem, ShellAction, TextPart,
-    ToolMetadata, ToolOutput,
-};
+use super::wire::{ApplyPatch, Message, Payload, ResponseItem, Settled, ShellAction, TextPart};
 use crate::conn::Out;
-use crate::{Encoder, Frame, Reply};
+use crate::ids::{IdKind, Ids};
+use crate::{Encoder, Frame, Reply, is_asked, to_json};
+
+mod parts;
+
+use parts::{
+    adopted, asking, assistant, call_output, context_info, decision, error, percent, shown_call,
+    strategy_name, system,
+};
 
 pub(super) struct AgentloopEncoder {
     ids: Ids,
@@ -31,7 +35,7 @@ pub(super) struct AgentloopEncoder {
     calls: BTreeMap<CallId, Purpose>,
     items: BTreeMap<ItemId, Item>,
     /// Open waits in order; only the first is presented.
-    waits: BTreeMap<WaitId, ItemId>,
+    waits: BTreeMap<WaitId, (ItemId, Ask)>,
     /// The presented wait went out in a message that somebody read.
     presented: Option<(WaitId, bool)>,
 }
@@ -48,13 +52,23 @@ struct Item {
 struct Proposal {
     args: Text,
     judgement: Box<Judgement>,
+    /// It is a question or a plan, which clients are shown as such and not as a call.
+    asks: bool,
 }
 
 /// A message before it has an id, or characters of an item that streams.
 pub(super) enum Made {
     Part(Payload),
+    /// The same, which tells how a request was settled.
+    Outcome(Payload, Settled),
+    /// What belongs to an entry further back, and is sent again with its id.
+    Again(Seq, Payload),
     Request(WaitId, Payload),
-    Streamed { item: ItemId, offset: u64, payload: Payload },
+    Streamed {
+        item: ItemId,
+        offset: u64,
+        payload: Payload,
+    },
 }
 
 impl AgentloopEncoder {
@@ -81,17 +95,24 @@ impl AgentloopEncoder {
         let mut part = 0;
         made.into_iter()
             .map(|made| {
+                let mut settled = None;
                 let (kind, place, payload, presents) = match made {
                     Made::Part(payload) => {
                         part += 1;
                         (IdKind::Entry(part - 1), entry.seq, payload, None)
                     }
+                    Made::Outcome(payload, told) => {
+                        part += 1;
+                        settled = Some(told);
+                        (IdKind::Entry(part - 1), entry.seq, payload, None)
+                    }
+                    Made::Again(place, payload) => (IdKind::Entry(0), place, payload, None),
                     Made::Request(wait, payload) => (IdKind::Request, wait.0, payload, Some(wait)),
                     Made::Streamed { item, offset, payload } => {
                         (IdKind::Growth(offset), item.0, payload, None)
                     }
                 };
-                Message { id: self.ids.id(kind, place), payload, presents }
+                Message { id: self.ids.id(kind, place), payload, presents, settled }
             })
             .collect()
     }
@@ -103,7 +124,7 @@ impl AgentloopEncoder {
         out: &mut Vec<Made>,
     ) {
         match &entry.event {
-            Event::TurnStarted { work } => {
+            Event::TurnStarted { work, .. } => {
                 self.turn = Some((TurnId(entry.seq), work.clone()));
                 out.push(Made::Part(Payload::LoadingState { loading: true }));
             }
@@ -122,23 +143,26 @@ impl AgentloopEncoder {
                 };
                 self.items.insert(ItemId(entry.seq), item);
             }
-            Event::ToolProposed { item, args, judgement, .. } => {
+            Event::ToolProposed { item, args, judgement, answerable, .. } => {
                 if let Some(open) = self.items.get_mut(item) {
+                    let asks = is_asked(judgement, *answerable);
                     let judgement = judgement.clone();
-                    open.proposal = Some(Proposal { args: args.clone(), judgement });
+                    open.proposal = Some(Proposal { args: args.clone(), judgement, asks });
                 }
             }
-            Event::ToolStarted { item, .. } => self.function_call(*item, out),
+            Event::ToolStarted { item, .. } => {
+                out.extend(self.function_call(*item).map(Made::Part));
+            }
             Event::ItemCompleted { item, end, text, result, .. } => {
                 let ended = (*end, &**text, result.as_deref());
                 self.item_completed(*item, ended, entry.at, rest, out);
             }
-            Event::WaitOpened { item, .. } => {
-                self.waits.insert(WaitId(entry.seq), *item);
+            Event::WaitOpened { item, ask } => {
+                self.waits.insert(WaitId(entry.seq), (*item, ask.clone()));
                 self.present(out);
             }
-            Event::WaitSettled { wait, answer, .. } => {
-                self.settled(*wait, answer, out);
+            Event::WaitSettled { wait, answer, by } => {
+                self.settled(*wait, answer, by, entry.seq, out);
                 self.present(out);
             }
             Event::WaitWithdrawn { wait, .. } => {
@@ -175,6 +199,9 @@ impl AgentloopEncoder {
             Event::SessionCreated { .. }
             | Event::Adopted { piece: None }
             | Event::ModeSet { .. }
+            | Event::SettingSet { .. }
+            | Event::SessionClosed { .. }
+            | Event::SessionReopened { .. }
             | Event::MessageQueued { .. }
             | Event::MessageDropped { .. }
             | Event::TurnStopping { .. }
@@ -254,11 +281,11 @@ impl AgentloopEncoder {
                     out.push(Made::Part(Payload::ResponseItem(item)));
                 }
             }
-            // Cut inside its arguments: it was never a call.
-            ItemKind::ToolCall { .. } if item.proposal.is_none() => {}
+            // Cut inside its arguments: it was never a call. What asks is shown when it asks.
+            ItemKind::ToolCall { .. } if item.proposal.as_ref().is_none_or(|p| p.asks) => {}
             ItemKind::ToolCall { native, .. } => {
                 let native = *native;
-                self.function_call(id, out);
+                out.extend(self.function_call(id).map(Made::Part));
                 out.push(Made::Part(call_output(id, native, end, text, result)));
             }
         }
@@ -266,15 +293,15 @@ impl AgentloopEncoder {
     }
 
     /// Sends the call once the decision is in, and only once.
-    fn function_call(&mut self, id: ItemId, out: &mut Vec<Made>) {
-        let Some(item) = self.items.get_mut(&id) else { return };
+    fn function_call(&mut self, id: ItemId) -> Option<Payload> {
+        let item = self.items.get_mut(&id)?;
         let (ItemKind::ToolCall { name, native, .. }, Some(proposal)) =
             (&item.kind, &item.proposal)
         else {
-            return;
+            return None;
         };
-        if item.called {
-            return;
+        if item.called || proposal.asks {
+            return None;
         }
         let call = if *native {
             let command = proposal.judgement.command.iter().map(|word| word.to_string()).collect();
@@ -286,30 +313,56 @@ impl AgentloopEncoder {
             ResponseItem::FunctionCall { call_id: id.clone(), id, name, arguments }
         };
         item.called = true;
-        out.push(Made::Part(Payload::ResponseItem(call)));
+        Some(Payload::ResponseItem(call))
     }
 
-    fn settled(&mut self, wait: WaitId, answer: &Answer, out: &mut Vec<Made>) {
-        let Some(id) = self.waits.remove(&wait) else { return };
+    fn settled(&mut self, wait: WaitId, answer: &Answer, by: &Who, seq: Seq, out: &mut Vec<Made>) {
+        let Some((id, ask)) = self.waits.remove(&wait) else { return };
+        let told = Settled {
+            request_id: self.ids.id(IdKind::Request, wait.0),
+            decision: decision(answer),
+            by: by.describe(),
+        };
+        if ask != Ask::Approval {
+            let text = format!("ℹ️ {}: {}", by.describe(), answer.describe());
+            out.push(Made::Outcome(system(seq, &text), told));
+            return;
+        }
         if let Answer::Approved { instead: Some(instead), .. } = answer
             && let Some(item) = self.items.get_mut(&id)
         {
             let judgement = Box::new(instead.judgement.clone());
-            item.proposal = Some(Proposal { args: instead.args.clone(), judgement });
+            let args = instead.args.clone();
+            item.proposal = Some(Proposal { args, judgement, asks: false });
         }
-        self.function_call(id, out);
+        out.extend(self.function_call(id).map(|call| Made::Outcome(call, told)));
     }
 
     /// Presents the first open wait, if it was not presented yet.
     fn present(&mut self, out: &mut Vec<Made>) {
-        let Some((wait, item)) = self.waits.first_key_value().map(|(w, i)| (*w, *i)) else {
+        let Some((wait, (item, ask))) = self.waits.first_key_value() else {
             self.presented = None;
             return;
         };
+        let wait = *wait;
         if self.presented.is_some_and(|(presented, _)| presented == wait) {
             return;
         }
-        let proposal = self.items.get(&item).and_then(|item| item.proposal.as_ref());
+        let shown = match ask {
+            Ask::Approval => None,
+            Ask::Question { questions } => Some(crate::asks::question(questions)),
+            Ask::Plan { plan, path: _ } => Some(plan.to_string()),
+        };
+        if let Ask::Question { .. } = ask {
+            self.presented = Some((wait, true));
+            let item = asking(wait, &shown.unwrap_or_default());
+            out.push(Made::Request(wait, item));
+            return;
+        }
+        if let Some(plan) = shown {
+            out.push(Made::Again(wait.0, asking(wait, &plan)));
+        }
+        let proposal = self.items.get(item).and_then(|item| item.proposal.as_ref());
         let Some(proposal) = proposal else { return };
         let judgement = &proposal.judgement;
         let apply_patch = judgement.patch.as_ref().map(|p| ApplyPatch { patch: p.to_string() });
@@ -379,9 +432,16 @@ impl Encoder for AgentloopEncoder {
         let mut made = Vec::new();
         self.present(&mut made);
         for made in made {
-            if let Made::Request(wait, payload) = made {
-                let id = self.ids.id(IdKind::Request, wait.0);
-                out.request(wait, body(&Message::new(id, payload)));
+            match made {
+                Made::Request(wait, payload) => {
+                    let id = self.ids.id(IdKind::Request, wait.0);
+                    out.request(wait, body(&Message::new(id, payload)));
+                }
+                Made::Again(place, payload) => {
+                    let id = self.ids.id(IdKind::Entry(0), place);
+                    out.message(body(&Message::new(id, payload)));
+                }
+                Made::Part(_) | Made::Outcome(..) | Made::Streamed { .. } => {}
             }
         }
     }
@@ -393,141 +453,36 @@ struct Head<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     payload: &'a Payload,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    settled: Option<&'a Settled>,
 }
 
 /// The message as JSON without its closing brace.
 fn body(message: &Message) -> String {
-    let Message { id, payload, presents: _ } = message;
-    let mut text = to_json(&Head { id, kind: payload.kind(), payload });
+    let Message { id, payload, presents: _, settled } = message;
+    let settled = settled.as_ref();
+    let mut text = to_json(&Head { id, kind: payload.kind(), payload, settled });
     text.pop();
     text
-}
-
-/// None of our wire types can fail to serialise: no maps with odd keys, no failing types.
-pub(super) fn to_json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "{}".to_string())
 }
 
 pub(super) fn reply(session: Option<&SessionId>, number: u64, reply: &Reply) -> Frame {
     let payload = reply_payload(reply);
     let id = Ids::new(session).id(IdKind::Reply, Seq(number));
-    Frame::unstamped(to_json(&Head { id: &id, kind: payload.kind(), payload: &payload }))
+    let head = Head { id: &id, kind: payload.kind(), payload: &payload, settled: None };
+    Frame::unstamped(to_json(&head))
 }
 
 pub(super) fn reply_payload(reply: &Reply) -> Payload {
     match reply {
         Reply::Complaint(told) => error(&told.message, &told.error, &told.code),
         Reply::ContextInfo(info) => context_info(info),
+        // No message of this dialect asks for these.
+        Reply::SessionInit(_)
+        | Reply::SessionActive
+        | Reply::Tools { .. }
+        | Reply::Tool { .. }
+        | Reply::Messages { .. }
+        | Reply::Pong { .. } => error("Not available", "not part of this dialect", "internal"),
     }
-}
-
-fn error(message: &str, error: &str, code: &str) -> Payload {
-    let code = match code.parse() {
-        Ok(status) => Code::Status(status),
-        Err(_) => Code::Word(code.to_string()),
-    };
-    let details = ErrorDetails { error: error.to_string(), code };
-    Payload::Error { message: message.to_string(), details }
-}
-
-fn context_info(info: &ContextInfo) -> Payload {
-    Payload::ContextInfo {
-        token_count: info.tokens,
-        usage_percent: percent(info.tokens, info.tokens_max),
-        transcript_length: info.pieces,
-        max_tokens: info.tokens_max,
-        strategy: strategy_name(info.strategy),
-    }
-}
-
-fn strategy_name(strategy: Strategy) -> &'static str {
-    match strategy {
-        Strategy::Threshold => "ThresholdContextManager",
-        Strategy::Dummy => "DummyContextManager",
-    }
-}
-
-/// A share in percent, to one decimal place.
-fn percent(part: u64, whole: u64) -> f64 {
-    if whole == 0 {
-        return 0.0;
-    }
-    let thousandths = u128::from(part) * 1000 + u128::from(whole) / 2;
-    (thousandths / u128::from(whole)) as f64 / 10.0
-}
-
-fn assistant(item: ItemId, text: &str) -> Payload {
-    let content = [TextPart::new(text)];
-    let id = format!("msg_{item}");
-    Payload::ResponseItem(ResponseItem::Message { id, role: "assistant", content })
-}
-
-fn system(seq: Seq, text: &str) -> Payload {
-    let content = [TextPart::new(text)];
-    let id = format!("sys_{seq}");
-    Payload::ResponseItem(ResponseItem::Message { id, role: "system", content })
-}
-
-/// The name and arguments that this dialect's clients know: the shell takes a list of words.
-fn shown_call(name: &str, proposal: &Proposal) -> (String, String) {
-    if name != "bash" {
-        return (name.to_string(), proposal.args.to_string());
-    }
-    #[derive(Serialize)]
-    struct Shell<'a> {
-        command: &'a [Text],
-    }
-    ("shell".to_string(), to_json(&Shell { command: &proposal.judgement.command }))
-}
-
-fn call_output(
-    id: ItemId,
-    native: bool,
-    end: End,
-    text: &str,
-    result: Option<&ToolResult>,
-) -> Payload {
-    let failed = i32::from(end != End::Whole);
-    let metadata = ToolMetadata {
-        exit_code: result.and_then(|r| r.exit_code).unwrap_or(failed),
-        duration_seconds: result.map_or(0, |r| r.duration_ms) as f64 / 1000.0,
-    };
-    // What the model was told says why a call that did not end by itself ended.
-    let seen = result.and_then(|r| r.seen.as_deref());
-    let shown = match (end, seen) {
-        (End::Whole, Some(seen)) if text.is_empty() => seen,
-        (End::Whole, _) | (_, None) => text,
-        (_, Some(seen)) => seen,
-    };
-    let output = to_json(&ToolOutput { output: shown, metadata });
-    let item = if native {
-        ResponseItem::LocalShellCallOutput { id: format!("shell_output_{id}"), output }
-    } else {
-        let call_id = format!("call_{id}");
-        ResponseItem::FunctionCallOutput { id: format!("output_{id}"), call_id, output }
-    };
-    Payload::ResponseItem(item)
-}
-
-fn adopted(seq: Seq, piece: &Adopted, out: &mut Vec<Made>) {
-    let item = match piece {
-        Adopted::User { .. } => return, // Clients are not sent what users said.
-        Adopted::Agent { text } => ResponseItem::Message {
-            id: format!("msg_{seq}"),
-            role: "assistant",
-            content: [TextPart::new(text)],
-        },
-        Adopted::ToolCall { call_ref, name, args } => ResponseItem::FunctionCall {
-            id: call_ref.to_string(),
-            call_id: call_ref.to_string(),
-            name: name.to_string(),
-            arguments: args.to_string(),
-        },
-        Adopted::ToolResult { call_ref, output } => ResponseItem::FunctionCallOutput {
-            id: format!("output_{seq}"),
-            call_id: call_ref.to_string(),
-            output: output.to_string(),
-        },
-    };
-    out.push(Made::Part(Payload::ResponseItem(item)));
 }

@@ -12,11 +12,11 @@ use polyloop_session::{Event, ItemId, LogEntry, Seq, SessionId, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::encode::{AgentloopEncoder, reply_payload, to_json};
-use super::ids::{IdKind, Ids};
+use super::encode::{AgentloopEncoder, reply_payload};
 use super::wire::Message;
+use crate::ids::{IdKind, Ids};
 use crate::time::{iso, parse_iso};
-use crate::{Reply, time};
+use crate::{Reply, time, to_json};
 
 mod adopt;
 mod refer;
@@ -116,11 +116,26 @@ impl FileEncoder {
                 let payload = json!({"input": [item]});
                 Some(json!({"id": id, "type": "user_input", "payload": payload}))
             }
+            Event::WaitSettled { answer: Answer::Answered { answers, said }, .. } => {
+                let chosen = || answers.iter().flat_map(|given| &given.selected);
+                let words: Vec<&str> = match said {
+                    Some(said) => vec![said],
+                    None => chosen()
+                        .chain(answers.iter().filter_map(|g| g.text.as_ref()))
+                        .map(|word| &**word)
+                        .collect(),
+                };
+                let text = words.join("\n");
+                let content = [json!({"type": "input_text", "text": text})];
+                let item = json!({"type": "message", "role": "user", "content": content});
+                message("user_input", json!({"input": [item]}))
+            }
             Event::WaitSettled { answer, .. } => message("approval_response", review(answer)),
+            Event::SessionClosed { .. } => Some(json!({"event": "session_ended"})),
             Event::ExplainAsked { .. } => {
                 message("approval_response", json!({"review": "explain"}))
             }
-            Event::TurnStarted { work: Work::Compact { .. } } => {
+            Event::TurnStarted { work: Work::Compact { .. }, .. } => {
                 Some(json!({"id": id, "type": "manual_compact"}))
             }
             Event::TurnStopping { reason: Stop::Interrupted { reason, .. } } => {
@@ -152,8 +167,8 @@ fn value(message: &Message) -> Value {
 
 fn review(answer: &Answer) -> Value {
     match answer {
-        Answer::Approved { grants, instead } => {
-            let review = if grants.is_empty() { "yes" } else { "always" };
+        Answer::Approved { grants, instead, always, message: _ } => {
+            let review = if grants.is_empty() && !always { "yes" } else { "always" };
             match instead {
                 Some(instead) => {
                     json!({"review": review, "applyPatch": {"patch": instead.judgement.patch}})
@@ -168,6 +183,8 @@ fn review(answer: &Answer) -> Value {
             };
             json!({"review": review, "customDenyMessage": message})
         }
+        // Written as what was said.
+        Answer::Answered { .. } => json!({"review": "yes"}),
     }
 }
 

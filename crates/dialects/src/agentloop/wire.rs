@@ -17,6 +17,7 @@ pub(super) struct Envelope<'a> {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct UserInput {
     pub input: Vec<InputItem>,
@@ -26,6 +27,7 @@ pub(super) struct UserInput {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum InputItem {
     Message { role: Role, content: Content },
@@ -34,12 +36,14 @@ pub(super) enum InputItem {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Role {
     User,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged, expecting = "a text or a list of {type, text} parts")]
 pub(super) enum Content {
     Text(String),
@@ -47,6 +51,7 @@ pub(super) enum Content {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum InputPart {
     InputText { text: String },
@@ -54,6 +59,7 @@ pub(super) enum InputPart {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ApprovalResponse {
     pub review: String,
@@ -68,11 +74,13 @@ pub(super) struct ApprovalResponse {
 }
 
 #[derive(Deserialize, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct ApplyPatch {
     pub patch: String,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Interrupt {
     #[serde(default)]
     pub reason: Option<String>,
@@ -86,15 +94,26 @@ pub(super) struct Message {
     pub payload: Payload,
     /// The wait it asks about.
     pub presents: Option<WaitId>,
+    pub settled: Option<Settled>,
+}
+
+/// How a request ended and who ended it: an extra beside the message that follows from it.
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct Settled {
+    pub request_id: String,
+    pub decision: &'static str,
+    pub by: String,
 }
 
 impl Message {
     pub(super) fn new(id: String, payload: Payload) -> Message {
-        Message { id, payload, presents: None }
+        Message { id, payload, presents: None, settled: None }
     }
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub(super) enum Payload {
     ResponseItem(ResponseItem),
@@ -146,6 +165,7 @@ impl Payload {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct ErrorDetails {
     pub error: String,
     pub code: Code,
@@ -153,6 +173,7 @@ pub(super) struct ErrorDetails {
 
 /// A provider's status is a number on the wire, our own codes are words.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub(super) enum Code {
     Status(u16),
@@ -160,6 +181,7 @@ pub(super) enum Code {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum ResponseItem {
     Message { id: String, role: &'static str, content: [TextPart; 1] },
@@ -171,6 +193,7 @@ pub(super) enum ResponseItem {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct TextPart {
     #[serde(rename = "type")]
     kind: &'static str,
@@ -184,18 +207,21 @@ impl TextPart {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct ShellAction {
     pub command: Vec<String>,
 }
 
 /// What the `output` text of a call's result holds, as JSON.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct ToolOutput<'a> {
     pub output: &'a str,
     pub metadata: ToolMetadata,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct ToolMetadata {
     pub exit_code: i32,
     pub duration_seconds: f64,

@@ -22,7 +22,14 @@ pub struct Start {
 
 #[derive(Clone, Debug)]
 pub enum Action {
-    Send(String),
+    /// It may answer what is open.
+    Send {
+        text: String,
+        answers: bool,
+        consents: bool,
+        /// As a run of its own kind.
+        run: bool,
+    },
     Begin {
         call: Pick,
         kind: Kind,
@@ -55,6 +62,18 @@ pub enum Action {
     Compact,
     Notice(String),
     Crash,
+    /// A queued message, or the turn, or what is asked.
+    Cancel(Cancel),
+    Mode(Mode),
+    Title(String),
+    Close,
+    Reopen,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Cancel {
+    Message(Pick),
+    Wait,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +81,8 @@ pub enum Kind {
     Text,
     Reasoning,
     Tool,
+    Question,
+    Plan,
 }
 
 #[derive(Clone, Debug)]
@@ -69,8 +90,13 @@ pub enum Reply {
     Approve,
     Always,
     Instead(String),
-    Deny { message: Option<String>, ends: bool },
+    Deny {
+        message: Option<String>,
+        ends: bool,
+    },
     Explain,
+    /// To a question, from a form.
+    Choose(String),
 }
 
 const ACTIONS_MAX: usize = 40;
@@ -113,7 +139,14 @@ fn adopted() -> impl Strategy<Value = Option<Adopted>> {
 fn action() -> impl Strategy<Value = Action> {
     let (pick, judged) = (any::<Pick>, || vec(effect(), 0..4));
     prop_oneof![
-        5 => said().prop_map(Action::Send),
+        5 => (said(), weighted(0.5, any::<bool>()), any::<bool>()).prop_map(
+            |(text, answer, run)| Action::Send {
+                text,
+                answers: answer.is_some(),
+                consents: answer.unwrap_or(false),
+                run,
+            }
+        ),
         4 => (pick(), kind()).prop_map(|(call, kind)| Action::Begin { call, kind }),
         9 => (pick(), said()).prop_map(|(item, text)| Action::Grow { item, text }),
         2 => pick().prop_map(Action::EndBlock),
@@ -130,11 +163,24 @@ fn action() -> impl Strategy<Value = Action> {
         3 => Just(Action::Compact),
         2 => said().prop_map(Action::Notice),
         1 => Just(Action::Crash),
+        1 => prop_oneof![
+            2 => pick().prop_map(Cancel::Message),
+            1 => Just(Cancel::Wait),
+        ].prop_map(Action::Cancel),
+        1 => select(vec![Mode::Suggest, Mode::Plan, Mode::FullAuto]).prop_map(Action::Mode),
+        1 => said().prop_map(Action::Title),
+        1 => select(vec![Action::Close, Action::Reopen]),
     ]
 }
 
 fn kind() -> impl Strategy<Value = Kind> {
-    prop_oneof![4 => Just(Kind::Text), 1 => Just(Kind::Reasoning), 3 => Just(Kind::Tool)]
+    prop_oneof![
+        8 => Just(Kind::Text),
+        2 => Just(Kind::Reasoning),
+        6 => Just(Kind::Tool),
+        2 => Just(Kind::Question),
+        1 => Just(Kind::Plan),
+    ]
 }
 
 fn effect() -> impl Strategy<Value = Effect> {
@@ -153,6 +199,7 @@ fn reply() -> impl Strategy<Value = Reply> {
         1 => said().prop_map(Reply::Instead),
         2 => denied.prop_map(|(message, ends)| Reply::Deny { message, ends }),
         4 => Just(Reply::Explain),
+        2 => said().prop_map(Reply::Choose),
     ]
 }
 

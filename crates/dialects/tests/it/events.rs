@@ -2,13 +2,14 @@
 
 use polyloop_session::context::Strategy as Context;
 use polyloop_session::event::{
-    Adopted, CallOutcome, Level, Origin, Outcome, Purpose, Settings, Stop, Window, Work,
+    Adopted, Agent, CallOutcome, Level, Origin, Outcome, Purpose, RunOptions, Setting, Settings,
+    Stop, Window, Work,
 };
 use polyloop_session::item::{
     End, Fault, FileChange, ItemKind, Opaque, Operation, Part, ToolResult, Usage,
 };
 use polyloop_session::policy::{Effect, Judgement, Key, Mode, Risk};
-use polyloop_session::wait::{Answer, Ask, Instead, Then, Who};
+use polyloop_session::wait::{Answer, Ask, Choice, Given, Instead, Question, Then, Who};
 use polyloop_session::{
     CallId, Event, ItemId, LogEntry, MessageId, Seq, Text, Timestamp, TurnId, WaitId,
 };
@@ -20,7 +21,7 @@ pub struct Choices<'a> {
     at: usize,
 }
 
-pub const KINDS: u64 = 24;
+pub const KINDS: u64 = 27;
 
 impl<'a> Choices<'a> {
     pub fn new(texts: &'a [String], numbers: &'a [u64]) -> Choices<'a> {
@@ -88,7 +89,7 @@ impl<'a> Choices<'a> {
 
     fn judgement(&mut self) -> Judgement {
         Judgement {
-            effect: self.one(&[Effect::Read, Effect::Edit, Effect::Execute]),
+            effect: self.effect(),
             safe: self.maybe(),
             confined: self.maybe(),
             sandbox: self.maybe(),
@@ -97,21 +98,91 @@ impl<'a> Choices<'a> {
             reason: self.text(),
             command: self.texts(),
             patch: self.maybe_text(),
+            plan_file: self.maybe_text(),
             covers: self.text(),
             keys: self.keys(),
         }
     }
 
-    fn answer(&mut self) -> Answer {
-        if self.maybe() {
-            let then = self.one(&[Then::Continue, Then::EndTurn]);
-            return Answer::Denied { message: self.text(), then };
+    fn effect(&mut self) -> Effect {
+        use Effect::{Edit, Execute, Plan, Question, Read};
+        self.one(&[Read, Edit, Execute, Question, Plan])
+    }
+
+    fn ask(&mut self) -> Ask {
+        match self.number() % 3 {
+            0 => Ask::Approval,
+            1 => Ask::Plan { plan: self.text(), path: self.maybe_text() },
+            _ => Ask::Question { questions: vec![self.question()] },
         }
-        let instead = self.maybe().then(|| {
-            let args = self.text();
-            Box::new(Instead { args, judgement: self.judgement() })
-        });
-        Answer::Approved { grants: self.keys(), instead }
+    }
+
+    fn question(&mut self) -> Question {
+        let (header, multi) = (self.maybe_text(), self.maybe());
+        let labels = self.texts();
+        let option = |label| Choice { label, description: self.maybe_text() };
+        let options = labels.into_iter().map(option).collect();
+        Question { header, question: self.text(), options, multi }
+    }
+
+    fn answer(&mut self) -> Answer {
+        match self.number() % 3 {
+            0 => {
+                let then = self.one(&[Then::Continue, Then::EndTurn]);
+                Answer::Denied { message: self.text(), then }
+            }
+            1 => {
+                let given = Given { selected: self.texts(), text: self.maybe_text() };
+                Answer::Answered { answers: vec![given], said: self.maybe_text() }
+            }
+            _ => {
+                let instead = self.maybe().then(|| {
+                    let args = self.text();
+                    Box::new(Instead { args, judgement: self.judgement() })
+                });
+                let (message, always) = (self.maybe_text(), self.maybe());
+                Answer::Approved { grants: self.keys(), instead, message, always }
+            }
+        }
+    }
+
+    fn agent(&mut self) -> Option<Agent> {
+        self.one(&[None, Some(Agent::React), Some(Agent::Dup), Some(Agent::Tot), Some(Agent::Got)])
+    }
+
+    fn settings(&mut self) -> Settings {
+        Settings {
+            cwd: self.text(),
+            model: self.text(),
+            mode: self.mode(),
+            calls_max: self.number() as u32,
+            tokens_max: self.maybe().then(|| self.number()),
+            agent: self.agent(),
+            title: self.maybe_text(),
+            metadata: self.maybe_text(),
+        }
+    }
+
+    fn setting(&mut self) -> Setting {
+        match self.number() % 5 {
+            0 => Setting::Model { model: self.text(), tokens_max: self.number() },
+            1 => Setting::Agent { agent: self.agent().unwrap_or_default() },
+            2 => Setting::Title { title: self.text() },
+            3 => Setting::CallsMax { calls_max: self.number() as u32 },
+            _ => Setting::Metadata { json: self.text() },
+        }
+    }
+
+    fn run(&mut self) -> Option<Box<RunOptions>> {
+        let run = RunOptions {
+            agent: self.agent(),
+            adaptive: self.maybe(),
+            cwd: self.maybe_text(),
+            calls_max: self.maybe().then(|| self.number() as u32),
+            verbose: self.maybe(),
+            alone: self.maybe(),
+        };
+        self.maybe().then(|| Box::new(run))
     }
 
     fn result(&mut self) -> ToolResult {
@@ -197,20 +268,29 @@ impl<'a> Choices<'a> {
     pub fn event(&mut self, kind: u64) -> Event {
         match kind % KINDS {
             0 => {
-                let (cwd, model, mode) = (self.text(), self.text(), self.mode());
-                let settings = Settings { cwd, model, mode, calls_max: self.number() as u32 };
+                let settings = self.settings();
                 Event::SessionCreated { settings, by: self.who() }
             }
             1 => Event::Adopted { piece: self.adopted() },
             2 => Event::ModeSet { mode: self.mode(), by: self.who() },
             3 => Event::MessageQueued {
                 content: self.content(),
-                origin: Origin { who: self.who(), can_approve: self.maybe() },
+                origin: Origin {
+                    who: self.who(),
+                    can_approve: self.maybe(),
+                    can_answer: self.maybe(),
+                },
                 client_ref: self.maybe_text(),
                 tokens: self.number(),
+                run: self.run(),
             },
             4 => Event::MessageDropped { message: MessageId(self.seq()), by: self.who() },
-            5 => Event::TurnStarted { work: self.work() },
+            5 => Event::TurnStarted {
+                work: self.work(),
+                agent: self.agent(),
+                cwd: self.maybe_text(),
+                earlier: self.maybe().then(|| self.number()),
+            },
             6 => Event::TurnStopping { reason: Stop::Denied { wait: WaitId(self.seq()) } },
             7 => {
                 let reason = Stop::Interrupted { by: self.who(), reason: self.text() };
@@ -242,14 +322,21 @@ impl<'a> Choices<'a> {
             },
             15 => Event::ToolStarted { item: ItemId(self.seq()), sandboxed: self.maybe() },
             16 | 17 => self.completed(),
-            18 => Event::WaitOpened { item: ItemId(self.seq()), ask: Ask::Approval },
+            18 => Event::WaitOpened { item: ItemId(self.seq()), ask: self.ask() },
             19 => {
                 let (wait, answer) = (WaitId(self.seq()), self.answer());
                 Event::WaitSettled { wait, answer, by: self.who() }
             }
-            20 => Event::WaitWithdrawn { wait: WaitId(self.seq()), reason: self.text() },
+            20 => Event::WaitWithdrawn {
+                wait: WaitId(self.seq()),
+                reason: self.text(),
+                by: self.maybe().then(|| self.who()),
+            },
             21 => Event::ExplainAsked { wait: WaitId(self.seq()), by: self.who() },
             22 => self.compacted(),
+            23 => Event::SettingSet { setting: self.setting(), by: self.who() },
+            24 => Event::SessionClosed { by: self.who() },
+            25 => Event::SessionReopened { by: self.who() },
             _ => {
                 let level = self.one(&[Level::Info, Level::Warning]);
                 Event::Noticed { level, text: self.text(), code: self.text() }

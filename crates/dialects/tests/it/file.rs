@@ -8,7 +8,7 @@ use polyloop_dialects::agentloop::file::{
 };
 use polyloop_dialects::{Complaint, Dialect, Reply};
 use polyloop_session::item::{End, ItemKind, ToolResult};
-use polyloop_session::policy::Effect;
+use polyloop_session::policy::{Effect, Key};
 use polyloop_session::wait::{Answer, Instead, Then};
 use polyloop_session::{Event, LogEntry, Seq, Timestamp, Update};
 use proptest::collection::vec;
@@ -101,7 +101,7 @@ fn sessions_are_read_back() {
         let mut encoder = FileEncoder::new(&session());
         updates.iter().try_for_each(|update| match update {
             Update::Logged(entry) => survives(&mut encoder, entry),
-            Update::Grew(_) => Ok(()),
+            Update::Grew(_) | Update::Raw(_) => Ok(()),
         })
     };
     for scenario in scenarios() {
@@ -223,7 +223,10 @@ fn decisions_are_written_as_clients_send_them() {
     let touch = judgement(Effect::Edit, &["apply_patch", "P"], Some("P"));
     let keys = touch.keys.clone();
     let theirs = || Some(Box::new(Instead { args: "{}".into(), judgement: touch.clone() }));
-    let approved = |grants, instead| Answer::Approved { grants, instead };
+    let approved = |grants: Vec<Key>, instead| {
+        let always = !grants.is_empty();
+        Answer::Approved { grants, instead, message: None, always }
+    };
     let denied = |then| Answer::Denied { message: "No.".into(), then };
     let settles = |reply: Value| json!({"settle": {"wait": "presented", "reply": reply}});
     let deny = |then: &str| settles(json!({"deny": {"message": "No.", "then": then}}));
@@ -243,7 +246,7 @@ fn decisions_are_written_as_clients_send_them() {
         let lines = last_lines(vec![Event::WaitSettled { wait: wait(1), answer, by: who() }]);
         let line: Value = serde_json::from_str(&lines.lines[0]).unwrap();
         let ask = Agentloop.decode(&line["message_data"].to_string(), &client()).unwrap();
-        assert_eq!(asked::told(&ask), want, "{line}");
+        assert_eq!(asked::told(&ask.ask), want, "{line}");
     }
 }
 

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use polyloop_session::{Event, Growth, LogEntry, Seq, Update};
+use polyloop_session::{Growth, LogEntry, Seq, State, Update};
 use serde_json::Value;
 
-pub const SEEDS: [&str; 2] = ["seed-000", "seed-002"];
+pub const SEEDS: [&str; 5] = ["seed-000", "seed-001", "seed-002", "seed-003", "seed-004"];
 
 pub struct Scenario {
     pub name: String,
@@ -78,8 +78,9 @@ impl Scenario {
         for (at, entry) in (1..).zip(&entries) {
             assert_eq!(entry.seq, Seq(at), "{name}: {entry:?}");
         }
-        let ended = matches!(entries.last().unwrap().event, Event::TurnEnded { .. });
-        assert!(ended, "{name} ends inside a turn");
+        let mut state = State::default();
+        entries.iter().for_each(|entry| state.apply(entry));
+        assert!(state.turn().is_none(), "{name} ends inside a turn");
     }
 }
 

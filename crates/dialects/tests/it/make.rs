@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use polyloop_dialects::Client;
-use polyloop_session::event::{Origin, Purpose, Settings, Work};
+use polyloop_dialects::agentloop::Agentloop;
+use polyloop_dialects::{Client, Dialect};
+use polyloop_session::event::{CallOutcome, Origin, Purpose, Settings, Work};
 use polyloop_session::item::{End, ItemKind, Part, ToolResult, Usage};
 use polyloop_session::policy::{Effect, Judgement, Key, Mode, Risk};
 use polyloop_session::wait::{Ask, Who};
@@ -17,9 +18,14 @@ pub fn who() -> Who {
     Who::via("agentloop")
 }
 
-/// A client that is attached and was shown no request.
+/// A client of a dialect that is attached and was shown no request.
+pub fn client_of(dialect: &dyn Dialect) -> Client {
+    let who = Who::via(dialect.name());
+    Client { who, session: Some(session()), attached: vec![session()], shown: None }
+}
+
 pub fn client() -> Client {
-    Client { who: who(), session: Some(session()), shown: None }
+    client_of(&Agentloop)
 }
 
 pub fn call(seq: u64) -> CallId {
@@ -35,7 +41,8 @@ pub fn wait(seq: u64) -> WaitId {
 }
 
 pub fn settings(mode: Mode) -> Settings {
-    Settings { cwd: "/project".into(), model: "offline".into(), mode, calls_max: 50 }
+    let (cwd, model) = ("/project".into(), "offline".into());
+    Settings { cwd, model, mode, calls_max: 50, ..Settings::default() }
 }
 
 pub fn parts(text: &str) -> Vec<Part> {
@@ -43,15 +50,23 @@ pub fn parts(text: &str) -> Vec<Part> {
 }
 
 pub fn queued(text: &str) -> Event {
-    let origin = Origin { who: who(), can_approve: true };
-    Event::MessageQueued { content: parts(text), origin, client_ref: None, tokens: 1 }
+    let content = parts(text);
+    Event::MessageQueued { content, origin: origin(), client_ref: None, tokens: 1, run: None }
+}
+
+pub fn origin() -> Origin {
+    Origin { who: who(), can_approve: true, can_answer: true }
+}
+
+pub fn turn_started(work: Work) -> Event {
+    Event::TurnStarted { work, agent: None, cwd: Some("/project".into()), earlier: Some(0) }
 }
 
 /// A turn whose first call, entry 3, is open.
 pub fn begun() -> Vec<Event> {
     vec![
         queued("Hello"),
-        Event::TurnStarted { work: Work::Message { message: MessageId(Seq(1)) } },
+        turn_started(Work::Message { message: MessageId(Seq(1)) }),
         Event::CallStarted { purpose: Purpose::Think, model: "offline".into(), tokens_max: 1_000 },
     ]
 }
@@ -69,6 +84,11 @@ pub fn completed(of: u64, text: &str, result: Option<ToolResult>) -> Event {
         result: result.map(Box::new),
         tokens: 1,
     }
+}
+
+/// The call ended well.
+pub fn answered(of: u64) -> Event {
+    Event::CallEnded { call: call(of), outcome: CallOutcome::Answered, usage: None }
 }
 
 pub fn tool(name: &str) -> ItemKind {
@@ -107,6 +127,7 @@ pub fn judgement(effect: Effect, command: &[&str], patch: Option<&str>) -> Judge
         reason: "It changes files".into(),
         command: command.iter().map(|word| (*word).into()).collect(),
         patch: patch.map(Into::into),
+        plan_file: None,
         covers: "touch".into(),
         keys: vec![Key { what: "touch".into(), risk: Risk::Medium }],
     }

@@ -2,20 +2,21 @@
 
 use std::sync::Arc;
 
-use polyloop_session::command::{Send, WaitReply};
+use polyloop_session::command::{Send, Target, WaitReply};
 use polyloop_session::context::Strategy;
-use polyloop_session::event::{Level, Origin};
+use polyloop_session::event::{Level, RunOptions, Setting};
 use polyloop_session::item::{End, Fault, ItemKind, ToolResult};
-use polyloop_session::policy::Judgement;
+use polyloop_session::policy::Effect;
 use polyloop_session::state::{Item, ToolPhase};
 use polyloop_session::wait::Then;
 use polyloop_session::{
-    CallId, Command, Delivery, Event, Growth, ItemId, Limits, LogEntry, Next, Proposal, Report,
-    Stream, Timestamp, Update, WaitRef, absorb, decide, next, recover,
+    Answerable, CallId, Command, Delivery, Event, Growth, ItemId, Limits, LogEntry, MessageId,
+    Next, Proposal, Report, Stream, Timestamp, Update, WaitRef, absorb, decide, next, recover,
 };
+use serde_json::json;
 
-use super::action::{Action, Kind, Pick, Reply, Start};
-use super::make::{judgement, parts, settings, tool, usage, who};
+use super::action::{Action, Cancel, Kind, Pick, Reply, Start};
+use super::make::{judgement, origin, parts, settings, tool, usage, who};
 use super::world::Moment;
 
 const LIMITS: Limits = Limits {
@@ -76,7 +77,13 @@ impl Play {
 
     fn act(&mut self, action: &Action) {
         match action {
-            Action::Send(text) => self.say_to(text),
+            Action::Send { text, answers, consents, run } => {
+                let delivery = match answers {
+                    true => Delivery::Answer { consents: *consents },
+                    false => Delivery::Queue,
+                };
+                self.say_to(text, delivery, *run);
+            }
             Action::Begin { call, kind } => self.begin(*call, *kind),
             Action::Grow { item, text } => self.grow(choose(&self.growing(), *item), text),
             Action::EndBlock(pick) => {
@@ -90,7 +97,7 @@ impl Play {
                 for (kind, text) in blocks {
                     self.begin(*call, *kind);
                     let last = self.growing().last().copied();
-                    self.grow(last, text);
+                    self.grow(last, &written(*kind, text));
                 }
                 self.answer(*call, judged);
             }
@@ -111,7 +118,8 @@ impl Play {
                 self.command(Command::Settle { wait, reply, by });
             }
             Action::Interrupt => {
-                self.command(Command::Interrupt { reason: "enough".into(), by: who() });
+                let (turn, reason) = (None, "enough".into());
+                self.command(Command::Interrupt { turn, reason, by: who() });
             }
             Action::Resume => self.command(Command::Resume { by: who() }),
             Action::Compact => self.command(Command::Compact { by: who() }),
@@ -123,15 +131,41 @@ impl Play {
                 let events = recover(&self.now.state, &self.now.live);
                 self.record(events);
             }
+            Action::Cancel(what) => self.cancel(*what),
+            Action::Mode(mode) => self.command(Command::SetMode { mode: *mode, by: who() }),
+            Action::Title(title) => {
+                let setting = Setting::Title { title: title.as_str().into() };
+                self.command(Command::Set { setting, by: who() });
+            }
+            Action::Close => self.command(Command::Close { by: who() }),
+            Action::Reopen => self.command(Command::Reopen { by: who() }),
         }
     }
 
-    fn say_to(&mut self, text: &str) {
-        let origin = Origin { who: who(), can_approve: true };
-        let (content, tokens) = (parts(text), 90);
-        let (client_ref, delivery) = (Some("m".into()), Delivery::Queue);
-        let send = Send { content, origin, client_ref, delivery, tokens };
+    fn say_to(&mut self, text: &str, delivery: Delivery, run: bool) {
+        let (content, origin) = (parts(text), origin());
+        let (client_ref, tokens) = (Some("m".into()), 90);
+        let verbose = text.len().is_multiple_of(2);
+        let run = run.then(|| Box::new(RunOptions { verbose, ..RunOptions::default() }));
+        let send = Send { content, origin, client_ref, delivery, tokens, run };
         self.command(Command::Send(Box::new(send)));
+    }
+
+    fn cancel(&mut self, what: Cancel) {
+        let state = &self.now.state;
+        let target = match what {
+            Cancel::Message(pick) => {
+                let queued: Vec<MessageId> = state.queue().iter().map(|q| q.id).collect();
+                choose(&queued, pick).map(Target::Message)
+            }
+            Cancel::Wait => {
+                let first = state.turn().and_then(|turn| turn.waits.keys().next());
+                first.copied().map(Target::Wait)
+            }
+        };
+        if let Some(target) = target {
+            self.command(Command::Cancel { target, by: who() });
+        }
     }
 
     fn begin(&mut self, call: Pick, kind: Kind) {
@@ -142,6 +176,8 @@ impl Play {
             Kind::Text => ItemKind::Text,
             Kind::Reasoning => ItemKind::Reasoning,
             Kind::Tool => tool(if block.is_multiple_of(2) { "bash" } else { "apply_patch" }),
+            Kind::Question => tool("ask_user"),
+            Kind::Plan => tool("exit_plan_mode"),
         };
         self.report(Report::BlockStarted { call, block, kind });
     }
@@ -152,18 +188,20 @@ impl Play {
         self.send(Update::Grew(Growth { item, stream, offset, text: text.into() }));
     }
 
-    fn answer(&mut self, call: Pick, judged: &[polyloop_session::policy::Effect]) {
+    fn answer(&mut self, call: Pick, judged: &[Effect]) {
         let Some(call) = choose(&self.calls(), call) else { return };
         let is_asked =
             |item: &Item| item.call == call && matches!(item.kind, ItemKind::ToolCall { .. });
-        let asked: Vec<(ItemId, u32)> = self.items(is_asked, |id, item| (id, item.block));
-        let proposals = asked.iter().zip(judged).map(|((id, block), effect)| {
-            let judgement = Box::new(judgement(*effect, &["touch", "a"], None));
+        let asked: Vec<(ItemId, u32, Option<Effect>)> =
+            self.items(is_asked, |id, item| (id, item.block, effect_of(item)));
+        let proposals = asked.iter().zip(judged).map(|((id, block, own), effect)| {
+            let judgement = Box::new(judgement(own.unwrap_or(*effect), &["touch", "a"], None));
             let args = self.now.live.text(*id, Stream::Args).into();
             Proposal { block: *block, args, judgement }
         });
         let (proposals, usage) = (proposals.collect(), Some(usage()));
-        self.report(Report::Answered { call, usage, proposals, answerable: true });
+        let answerable = Answerable { approvals: true, questions: true };
+        self.report(Report::Answered { call, usage, proposals, answerable });
     }
 
     fn end_tool(&mut self, item: Pick, end: End, seen: bool) {
@@ -202,16 +240,34 @@ fn choose<T: Copy>(among: &[T], pick: Pick) -> Option<T> {
     among.get(at).copied()
 }
 
+/// A tool that only asks has its effect in its name.
+fn effect_of(item: &Item) -> Option<Effect> {
+    let ItemKind::ToolCall { name, .. } = &item.kind else { return None };
+    match &**name {
+        "ask_user" => Some(Effect::Question),
+        "exit_plan_mode" => Some(Effect::Plan),
+        _ => None,
+    }
+}
+
+/// What a model writes in a block of that kind.
+fn written(kind: Kind, text: &str) -> String {
+    match kind {
+        Kind::Text | Kind::Reasoning | Kind::Tool => text.to_string(),
+        Kind::Question => {
+            let options = json!([{"label": "Red"}, {"label": "Blue", "description": "like sky"}]);
+            json!({"questions": [{"question": text, "options": options}]}).to_string()
+        }
+        Kind::Plan => json!({ "plan": text }).to_string(),
+    }
+}
+
 fn wait_reply(reply: &Reply) -> WaitReply {
     match reply {
-        Reply::Approve => WaitReply::Approve,
+        Reply::Approve => WaitReply::Approve { message: None },
         Reply::Always => WaitReply::ApproveAlways,
         Reply::Instead(patch) => {
-            let theirs: Judgement = judgement(
-                polyloop_session::policy::Effect::Edit,
-                &["apply_patch", patch],
-                Some(patch),
-            );
+            let theirs = judgement(Effect::Edit, &["apply_patch", patch], Some(patch));
             let args = serde_json::json!({ "patch": patch }).to_string().into();
             let judgement = Box::new(theirs);
             WaitReply::ApproveInstead { args, judgement, always: patch.len() > 4 }
@@ -221,5 +277,10 @@ fn wait_reply(reply: &Reply) -> WaitReply {
             then: if *ends { Then::EndTurn } else { Then::Continue },
         },
         Reply::Explain => WaitReply::Explain,
+        Reply::Choose(text) => {
+            let word =
+                if text.len().is_multiple_of(2) { "Blue".into() } else { text.as_str().into() };
+            WaitReply::Answer { answers: vec![(0, vec![word])] }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Every JSON example of the two AgentLoop documents.
+//! Every JSON example of the protocols' documents; those of the two AgentLoop documents here.
 //!
 //! What a client sends must be understood; what a server sends must be sent in exactly that
 //! shape, with the same values where they are ours to choose.
@@ -22,11 +22,18 @@ use super::make::{
     begun, call, client, completed, entries, item, judgement, native_shell, proposed, started,
     tool, updates, waits,
 };
-use super::world::{sent, session};
+use super::world::{sent, session, values};
 
+mod chat;
 mod lines;
+mod loom;
+mod unified;
 
 type Check = fn(&str);
+
+fn all_checks() -> Vec<(&'static str, Check)> {
+    [checks(), unified::checks(), loom::checks(), chat::checks()].concat()
+}
 
 fn checks() -> Vec<(&'static str, Check)> {
     vec![
@@ -75,7 +82,7 @@ fn text_of(name: &str) -> String {
 
 #[test]
 fn every_example_holds() {
-    for (name, check) in checks() {
+    for (name, check) in all_checks() {
         println!("{name}");
         check(&text_of(name));
     }
@@ -90,8 +97,8 @@ fn no_example_is_forgotten() {
         }
     }
     let in_seed = |seed: &str| found.iter().filter(|name| name.starts_with(seed)).count();
-    assert_eq!((in_seed("seed-000"), in_seed("seed-002")), (19, 17));
-    let checked: Vec<String> = checks().iter().map(|(name, _)| name.to_string()).collect();
+    assert_eq!(SEEDS.map(in_seed), [19, 28, 17, 1, 7]);
+    let checked: Vec<String> = all_checks().iter().map(|(name, _)| name.to_string()).collect();
     assert_eq!(found, checked.iter().cloned().collect());
     assert_eq!(found.len(), checked.len(), "an example is checked twice");
 }
@@ -108,7 +115,7 @@ fn approves() -> Value {
 
 fn asks(text: &str, want: Value) {
     let ask = Agentloop.decode(text, &client()).unwrap_or_else(|told| panic!("{told:?}: {text}"));
-    assert_eq!(asked::told(&ask), want, "{text}");
+    assert_eq!(asked::told(&ask.ask), want, "{text}");
 }
 
 fn user_input(text: &str) {
@@ -116,7 +123,11 @@ fn user_input(text: &str) {
     let said = &example["payload"]["input"][0]["content"][0]["text"];
     let tokens = said.as_str().unwrap().len().div_ceil(4);
     let id = &example["id"];
-    asks(text, json!({"send": {"content": [said], "client_ref": id, "tokens": tokens}}));
+    asks(
+        text,
+        json!({"send": {"content": [said], "client_ref": id, "tokens": tokens,
+            "answers": "question"}}),
+    );
 }
 
 /// A pattern for the five decisions.
@@ -160,7 +171,7 @@ fn runs(of: u64) -> Event {
 }
 
 fn frames(events: Vec<Event>) -> Vec<Value> {
-    sent(&updates(events)).concat()
+    values(&sent(&Agentloop, &updates(events)).concat())
 }
 
 fn last(events: Vec<Event>) -> Value {
@@ -236,7 +247,7 @@ fn reasoning(text: &str) {
     log[4].at.0 = log[3].at.0 + 1500;
     let updates: Vec<_> =
         log.into_iter().map(|entry| polyloop_session::Update::Logged(entry.into())).collect();
-    is_like(text, sent(&updates).concat().pop().unwrap());
+    is_like(text, sent(&Agentloop, &updates).concat().pop().unwrap().json);
 }
 
 fn system_message(text: &str) {

@@ -9,13 +9,18 @@ use std::time::Duration;
 
 use super::settings::{self, Kind, Setting};
 use super::source::{Reader, shown};
-use super::value::{self, AgentKind, ApprovalMode, ContextStrategy, LogFormat, LogLevel};
+use super::value::{
+    self, AgentKind, ApprovalMode, ChatBroadcast, ContextStrategy, LogFormat, LogLevel,
+};
 use super::{Access, Approval, Config, Context, Limits, Log, provider};
 
 /// Reads every setting before it gives up, so that all problems are noted.
 pub(super) fn config(reader: &mut Reader<'_>) -> Option<Config> {
     let addr = read_addr(reader);
     let working_directory = read_working_directory(reader);
+    let start_dir = reader.start_dir().to_owned();
+    let root = |text: &str| value::directory(&start_dir.join(text));
+    let workspace_roots = reader.list(&settings::WORKSPACE_ROOTS, root);
     let model = provider::read(reader);
     let agent = reader.required(&settings::AGENT, |text| AgentKind::parse(&lower(text)));
     let approval = read_approval(reader);
@@ -23,6 +28,9 @@ pub(super) fn config(reader: &mut Reader<'_>) -> Option<Config> {
     let instructions_file = read_instructions_file(reader);
     let session_store = read_store(reader, &settings::SESSION_STORE_PATH);
     let todos_store = read_store(reader, &settings::TODOS_STORE_PATH);
+    let user_message_db = reader.path(&settings::USER_MESSAGE_DB);
+    let chat_broadcast =
+        reader.required(&settings::CHAT_BROADCAST, |text| ChatBroadcast::parse(&lower(text)));
     let context = read_context(reader);
     let access = read_access(reader, addr);
     let log = read_log(reader);
@@ -32,6 +40,7 @@ pub(super) fn config(reader: &mut Reader<'_>) -> Option<Config> {
         host: addr.ip(),
         port: addr.port(),
         working_directory: working_directory?,
+        workspace_roots,
         model: model?,
         agent: agent?,
         instructions_file,
@@ -39,6 +48,8 @@ pub(super) fn config(reader: &mut Reader<'_>) -> Option<Config> {
         auto_resume: auto_resume?,
         session_store,
         todos_store,
+        user_message_db,
+        chat_broadcast: chat_broadcast?,
         context: context?,
         access,
         log: log?,

@@ -27,6 +27,7 @@ fn row(setting: &Setting) -> String {
         Kind::Directory => "directory".to_owned(),
         Kind::Origins => "`scheme://host[:port]`, comma-separated".to_owned(),
         Kind::HostNames => "names or addresses, comma-separated".to_owned(),
+        Kind::Directories => "directories, comma-separated".to_owned(),
     };
     let default = match setting.preset {
         Preset::Is(value) => format!("`{value}`"),

@@ -5,7 +5,9 @@
 //! row, a field of `Config`, and the line of `Config` that reads it. A row is here only while
 //! the setting has an effect.
 
-use super::value::{AgentKind, ApprovalMode, ContextStrategy, LogFormat, LogLevel, Provider};
+use super::value::{
+    AgentKind, ApprovalMode, ChatBroadcast, ContextStrategy, LogFormat, LogLevel, Provider,
+};
 
 /// A token this short can be guessed.
 pub(super) const TOKEN_CHARS_MIN: usize = 16;
@@ -65,6 +67,7 @@ pub enum Kind {
     Directory,
     Origins,
     HostNames,
+    Directories,
 }
 
 /// Defines the rows and the list of them all.
@@ -89,7 +92,7 @@ macro_rules! settings {
     };
 }
 
-use Kind::{Directory, File, Fraction, Host, HostAndPort, HostNames, Origins};
+use Kind::{Directories, Directory, File, Fraction, Host, HostAndPort, HostNames, Origins};
 use Kind::{Secret, Switch, Text, Token};
 use Preset::{Is, Unset};
 
@@ -103,6 +106,8 @@ settings! {
             "Both in one; wins over HOST and PORT";
         WORKING_DIRECTORY "working-directory", Directory, Unset("where the server is started"),
             "The directory the agent works in; must exist";
+        WORKSPACE_ROOTS "workspace-roots", Directories, Unset("none"),
+            "Further directories that clients may choose to work in";
     }
     Model {
         PROVIDER "provider", word("a provider", Provider::WORDS), Unset("told from `MODEL`"),
@@ -125,7 +130,7 @@ settings! {
             word("a mode", ApprovalMode::WORDS), Is("suggest"),
             "What runs without asking; an invalid value is reported and means suggest";
         ALLOW_BYPASS "allow-bypass", Switch, Is("false"),
-            "Let clients choose the mode that never asks; no dialect of this version can yet";
+            "Let clients choose the mode that never asks";
         APPROVAL_TIMEOUT_SECS "approval-timeout-secs",
             number("a time limit", "seconds", 1, 30 * DAY_SECS), Unset("no limit"),
             "Deny what nobody has approved after this time";
@@ -136,12 +141,16 @@ settings! {
         COMMAND_TIMEOUT_SECS "command-timeout-secs",
             number("a time limit", "seconds", 1, DAY_SECS), Is("120"),
             "How long a command of the agent may run";
+        CHAT_BROADCAST "chat-broadcast", word("a scope", ChatBroadcast::WORDS), Is("all"),
+            "Who of the chat clients is told what: all of them everything, or each its sessions";
     }
     Storage {
         SESSION_STORE_PATH "session-store-path", Directory, Unset("sessions live in memory"),
             "The directory of session files";
         TODOS_STORE_PATH "todos-store-path", Directory, Unset("no todos files"),
             "The directory of the sessions' todos files";
+        USER_MESSAGE_DB "user-message-db", File, Unset("no message lists"),
+            "The SQLite file in which users' and agents' messages are listed for Loom clients";
     }
     Context {
         CONTEXT_STRATEGY "context-strategy",
@@ -222,6 +231,7 @@ impl Kind {
             Directory => "a directory",
             Origins => "an origin",
             HostNames => "a host name",
+            Directories => "a directory",
         }
     }
 
@@ -249,6 +259,7 @@ impl Kind {
                 "scheme://host or scheme://host:port without a path, separated by commas".to_owned()
             }
             HostNames => "names or addresses without a port, separated by commas".to_owned(),
+            Directories => "paths of directories that are there, separated by commas".to_owned(),
         }
     }
 
@@ -270,6 +281,7 @@ impl Kind {
             Directory => "DIR",
             Origins => "ORIGIN,…",
             HostNames => "NAME,…",
+            Directories => "DIR,…",
         }
     }
 

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 use super::settings::{TOKEN_CHARS_MAX, TOKEN_CHARS_MIN};
 
@@ -40,6 +41,14 @@ words! {
         Offline = "offline",
     }
 }
+words! {
+    /// Who of the chat clients is told what.
+    ChatBroadcast {
+        All = "all",
+        Session = "session",
+    }
+}
+
 words! {
     /// What runs without asking. Other modes exist, but only a client can choose them.
     ApprovalMode {
@@ -148,6 +157,11 @@ pub(super) fn number<T: TryFrom<u64>>(text: &str, min: u64, max: u64) -> Option<
 /// More than 0 and at most 1.
 pub(super) fn fraction(text: &str) -> Option<f64> {
     text.parse().ok().filter(|&fraction: &f64| fraction > 0.0 && fraction <= 1.0)
+}
+
+/// A directory that is there, links followed.
+pub(super) fn directory(path: &Path) -> Option<PathBuf> {
+    path.canonicalize().ok().filter(|path| path.is_dir())
 }
 
 /// An origin as browsers send it: in lower case and without the scheme's own port.

@@ -1,28 +1,28 @@
-//! The reading half: decodes frames, asks the session, attaches to it.
+//! The reading half: decodes frames and sees to it that each gets its answer.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use futures_util::stream::SplitStream;
-use futures_util::{StreamExt, stream};
-use polyloop_agent::actor::{Attached, CommandError};
-use polyloop_agent::clock;
-use polyloop_agent::log::LogError;
 use polyloop_agent::sessions::Handle;
 use polyloop_dialects::agentloop::file::audit_line;
-use polyloop_dialects::{Ask, Client, Complaint, Cursor, Dialect, Frame, Reply, View, detect};
-use polyloop_session::context::{self, ContextInfo};
+use polyloop_dialects::{
+    Asked, Client, Complaint, Cursor, Dialect, Frame, Manner, Name, Own, Reply, detect,
+};
 use polyloop_session::wait::Who;
-use polyloop_session::{Command, Seq, State, Update, decide};
+use polyloop_session::{SessionId, Text};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_websockets::{Error, Message, WebSocketStream};
 
 use super::Hello;
-use super::write::{self, Close, Outgoing, Written};
+use super::outgoing::{Close, Outgoing, RunId, Written};
+use super::write;
 use crate::app::App;
-use crate::view::{DialectKind, DialectView};
+use crate::view::DialectView;
 
 /// Answers that may wait for the writing half before reading pauses.
 const OUTGOING_MAX: usize = 64;
@@ -32,29 +32,60 @@ const DRAIN_BUFFER_BYTES: usize = 16 * 1024;
 const DRAINED_BYTES_MAX: usize = 64 * 1024 * 1024;
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(2);
 
-struct Reader {
-    app: Arc<App>,
-    dialect: Option<&'static dyn Dialect>,
-    client: Client,
-    handle: Option<Handle<DialectView>>,
-    since: Option<Cursor>,
-    outgoing: mpsc::Sender<Outgoing>,
+pub(super) struct Reader {
+    pub app: Arc<App>,
+    pub dialect: Option<&'static dyn Dialect>,
+    pub client: Client,
+    pub attachments: HashMap<SessionId, Attachment>,
+    /// Where the client was in the first session it attaches to.
+    pub since: Option<Cursor>,
+    pub outgoing: mpsc::Sender<Outgoing>,
     /// Room in the queue, by the bytes of what is in it.
     room: Arc<Semaphore>,
-    written: Arc<Written>,
-    attached: bool,
-    replies: u64,
+    pub written: Arc<Written>,
+    pub replies: u64,
+    /// It is a member of the chat room, under this number.
+    pub member: Option<u64>,
+    /// A session of this connection alone, which ends with it.
+    pub passing: Option<SessionId>,
+    /// The client's own id of what it asks just now, for errors about it.
+    pub about: Option<Text>,
+    /// The next session it is attached to is introduced first.
+    pub greeting: Greeting,
+    /// What the client calls modes.
+    pub words: Own,
+    pub run: Option<OwnRun>,
+    /// Requests that wait for the run to end.
+    pub waiting: VecDeque<Asked>,
 }
 
-/// Whether the client knows that its session's store fails.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Told {
-    Already,
-    NotYet,
+/// A session that the client is attached to, or was.
+pub(super) struct Attachment {
+    pub handle: Handle<DialectView>,
+    pub attached: bool,
+    pub since: Option<Cursor>,
+}
+
+/// How one who comes to a session is greeted.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Greeting {
+    #[default]
+    None,
+    /// With what the session is like.
+    Init,
+    /// The same, and that it is open, as was asked.
+    InitAndActive,
+}
+
+/// The run that the client asked for and waits for.
+pub(super) struct OwnRun {
+    pub id: RunId,
+    /// The session is the run's own.
+    pub alone: bool,
 }
 
 /// The connection must end.
-struct Gone;
+pub(super) struct Gone;
 
 pub(super) async fn serve<S>(app: Arc<App>, socket: WebSocketStream<S>, hello: Hello)
 where
@@ -67,31 +98,37 @@ where
     let closing = app.closing.clone();
     let who = Who {
         via: hello.dialect.map_or("undecided", |dialect| dialect.name()).into(),
-        name: hello.name.map(Into::into),
+        name: hello.name,
     };
+    let client = Client { who, session: hello.session, attached: Vec::new(), shown: None };
     let mut reader = Reader {
         app,
         dialect: hello.dialect,
-        client: Client { who, session: hello.session, shown: None },
-        handle: None,
+        client,
+        attachments: HashMap::new(),
         since: hello.since,
         outgoing,
         room: Arc::new(Semaphore::new(OUTGOING_KIB_MAX as usize)),
         written: written.clone(),
-        attached: false,
         replies: 0,
+        member: None,
+        passing: None,
+        about: None,
+        greeting: Greeting::None,
+        words: Own::default(),
+        run: None,
+        waiting: VecDeque::new(),
     };
+    let silent_viewer = hello.dialect.is_none() && hello.on_chat_path;
     let writing = write::run(sink, queue, unanswered.clone(), written, closing);
     let reading = async {
-        let _ = reader.run(&mut frames, &unanswered).await;
+        let _ = reader.run(&mut frames, &unanswered, silent_viewer).await;
+        reader.leave();
         // Dropping the queue lets the writing half finish what is in it.
         drop(reader);
     };
-    tokio::pin!(writing);
-    let sink = tokio::select! {
-        sink = &mut writing => sink,
-        () = reading => writing.await,
-    };
+    // When the writing half ends first, the reading half finds its queue closed and leaves.
+    let (sink, ()) = tokio::join!(writing, reading);
     if let Ok(socket) = frames.reunite(sink) {
         drain(socket.into_inner()).await;
     }
@@ -118,25 +155,25 @@ impl Reader {
         &mut self,
         frames: &mut SplitStream<WebSocketStream<S>>,
         unanswered: &AtomicU32,
+        silent_viewer: bool,
     ) -> Result<(), Gone>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
-        if self.dialect.is_some() && self.client.session.is_some() {
-            self.attach(Told::NotYet).await?;
+        match self.dialect {
+            Some(dialect) => self.decided(dialect).await?,
+            None if silent_viewer => self.join().await?,
+            None => {}
         }
-        let written = self.written.clone();
+        let (written, outgoing) = (self.written.clone(), self.outgoing.clone());
         loop {
             let next = tokio::select! {
                 next = frames.next() => next,
-                // The session ended under its client, who need not say anything to go on with it.
-                () = written.detached() => {
-                    if !self.app.closing.is_cancelled() {
-                        // If it fails again the client knows already.
-                        self.attach_if_needed(Told::Already).await?;
-                    }
+                () = written.news() => {
+                    self.news().await?;
                     continue;
                 }
+                () = outgoing.closed() => return Err(Gone),
             };
             let message = match next {
                 None => return Ok(()),
@@ -163,14 +200,23 @@ impl Reader {
         }
     }
 
-    async fn send(&self, outgoing: Outgoing) -> Result<(), Gone> {
+    pub(super) async fn send(&self, outgoing: Outgoing) -> Result<(), Gone> {
         self.outgoing.send(outgoing).await.map_err(|_| Gone)
     }
 
-    async fn send_frame(&self, frame: Frame) -> Result<(), Gone> {
+    pub(super) async fn send_frame(
+        &self,
+        session: Option<&SessionId>,
+        frame: Frame,
+    ) -> Result<(), Gone> {
         let kib = u32::try_from(frame.text.len().div_ceil(1024)).unwrap_or(u32::MAX);
         let room = self.room.clone().acquire_many_owned(kib.min(OUTGOING_KIB_MAX)).await;
-        self.send(Outgoing::Frame(frame, room.map_err(|_| Gone)?)).await
+        let room = room.map_err(|_| Gone)?;
+        let outgoing = match session {
+            Some(session) => Outgoing::Frame(session.clone(), frame, room),
+            None => Outgoing::Plain(frame, room),
+        };
+        self.send(outgoing).await
     }
 
     async fn message(&mut self, message: &Message) -> Result<(), Gone> {
@@ -178,19 +224,31 @@ impl Reader {
         let text = std::str::from_utf8(frame);
         let Some(dialect) = self.dialect else { return self.first_message(text.ok()).await };
         let Ok(text) = text else {
-            let complaint =
-                Complaint::new("Invalid message format", "the frame is not UTF-8", "not_utf8");
-            return self.reply(dialect, Reply::Complaint(complaint)).await;
+            let complaint = dialect.not_utf8();
+            return self.complain(dialect, complaint).await;
         };
         self.decode(dialect, text).await
     }
 
     async fn decode(&mut self, dialect: &'static dyn Dialect, text: &str) -> Result<(), Gone> {
         self.client.shown = self.written.shown();
-        match dialect.decode(text, &self.client) {
-            Ok(ask) => self.ask(dialect, ask).await,
-            Err(complaint) => self.reply(dialect, Reply::Complaint(complaint)).await,
+        self.client.attached = self.attachments.keys().cloned().collect();
+        let asked = match dialect.decode(text, &self.client) {
+            Ok(asked) => asked,
+            Err(complaint) => return self.complain(dialect, complaint).await,
+        };
+        for name in &asked.names {
+            match name {
+                Name::Client(name) => self.client.who.name = super::clean_name(name),
+                Name::Mode(mode, word) => {
+                    self.words.call(*mode, word);
+                    self.send(Outgoing::Call(*mode, word)).await?;
+                }
+            }
         }
+        self.ask(dialect, asked).await?;
+        self.about = None;
+        Ok(())
     }
 
     /// The dialect of a connection that named none is decided by its first message's type.
@@ -213,188 +271,121 @@ impl Reader {
         };
         self.dialect = Some(dialect);
         self.client.who.via = dialect.name().into();
-        if self.client.session.is_some() {
-            self.attach(Told::NotYet).await?;
-        }
+        self.decided(dialect).await?;
         self.decode(dialect, text.unwrap_or("")).await
     }
 
     async fn undecided(&mut self, error: &str) -> Result<(), Gone> {
-        self.send_frame(Frame::unstamped(detect::undecided_error(error))).await
+        self.send_frame(None, Frame::unstamped(detect::undecided_error(error))).await
     }
 
-    async fn ask(&mut self, dialect: &'static dyn Dialect, ask: Ask) -> Result<(), Gone> {
-        if self.handle.is_none() && !matches!(ask, Ask::Command(Command::Send(_))) {
-            return match without_session(&self.app, ask) {
-                Some(reply) => self.reply(dialect, reply).await,
-                None => Ok(()),
-            };
+    /// The dialect is known: the client is attached to the session it named, if any.
+    async fn decided(&mut self, dialect: &'static dyn Dialect) -> Result<(), Gone> {
+        let session = self.client.session.clone();
+        self.send(Outgoing::Speaks(dialect, session.clone())).await?;
+        match dialect.manner() {
+            Manner::Room if self.member.is_none() => self.join().await?,
+            Manner::Room => {}
+            Manner::OneSession | Manner::ManySessions | Manner::Runs => self.leave_room().await?,
         }
-        // Subscribe first: whoever asks must see what comes of it.
-        if !self.attach_if_needed(Told::NotYet).await? {
+        let Some(session) = session else { return Ok(()) };
+        if dialect.manner() == Manner::ManySessions {
+            self.greeting = Greeting::Init;
+        }
+        self.attach(dialect, &session, super::attach::Told::NotYet).await?;
+        self.greeting = Greeting::None;
+        Ok(())
+    }
+
+    async fn join(&mut self) -> Result<(), Gone> {
+        let member = self.app.room.join(self.client.session.clone());
+        self.member = Some(member.id());
+        self.send(Outgoing::Joined(member)).await
+    }
+
+    async fn leave_room(&mut self) -> Result<(), Gone> {
+        match self.member.take() {
+            Some(_) => self.send(Outgoing::LeftRoom).await,
+            None => Ok(()),
+        }
+    }
+
+    /// A session ended under the client, who need not say anything to go on with it; or the run it
+    /// waited for is over.
+    async fn news(&mut self) -> Result<(), Gone> {
+        if self.app.closing.is_cancelled() {
             return Ok(());
         }
-        let Some(handle) = self.handle.clone() else { return Ok(()) };
-        let done = match ask {
-            Ask::Command(command) => handle.command(command).await,
-            Ask::SettleWithPatch { wait, patch, always, by } => {
-                handle.settle_with_patch(wait, patch, always, by).await
+        let Some(dialect) = self.dialect else { return Ok(()) };
+        self.take_detached();
+        let lost: Vec<SessionId> = self
+            .attachments
+            .iter()
+            .filter(|(_, a)| !a.attached)
+            .map(|(id, _)| id.clone())
+            .collect();
+        for session in lost {
+            // Nobody makes a session anew by having watched one that ended with its connection.
+            if let Ok(false) = self.app.sessions.exists(&session).await {
+                self.attachments.remove(&session);
+                let told = "the session ended with the connection it belonged to";
+                let complaint = Complaint::new("The session has ended", told, "session_gone");
+                self.reply(dialect, Some(&session), Reply::Complaint(complaint)).await?;
+                continue;
             }
-            Ask::ContextInfo => match handle.context_info().await {
-                Ok(info) => return self.reply(dialect, Reply::ContextInfo(info)).await,
-                Err(error) => Err(error),
-            },
-        };
-        match done {
-            Ok(()) => Ok(()),
-            Err(error) => self.reply(dialect, Reply::Complaint(complaint(&error))).await,
+            // If it fails again the client knows already.
+            self.attach_if_needed(dialect, &session, super::attach::Told::Already).await?;
         }
+        if let Some(run) = self.written.take_run_ended() {
+            self.run_ended(dialect, &run).await?;
+        }
+        Ok(())
+    }
+
+    /// Tells the client what is wrong; chat clients' mistakes are the room's news.
+    pub(super) async fn complain(
+        &mut self,
+        dialect: &'static dyn Dialect,
+        complaint: Complaint,
+    ) -> Result<(), Gone> {
+        let session = self.client.session.clone();
+        self.reply(dialect, session.as_ref(), Reply::Complaint(complaint)).await
     }
 
     /// Answers this client alone, and notes it in the session's file.
-    async fn reply(&mut self, dialect: &'static dyn Dialect, reply: Reply) -> Result<(), Gone> {
+    pub(super) async fn reply(
+        &mut self,
+        dialect: &'static dyn Dialect,
+        session: Option<&SessionId>,
+        mut reply: Reply,
+    ) -> Result<(), Gone> {
         self.replies += 1;
-        let frame = dialect.reply(self.client.session.as_ref(), self.replies, &reply);
-        if let Some(handle) = &self.handle {
+        if let Reply::Complaint(complaint) = &mut reply {
+            complaint.about = complaint.about.take().or(self.about.clone());
+        }
+        let session = session.filter(|_| dialect.manner() != Manner::Runs);
+        let frame = dialect.reply(session, self.replies, &reply);
+        if let (Reply::Complaint(_), Some(member)) = (&reply, self.member) {
+            self.app.room.complain(member, frame);
+            return Ok(());
+        }
+        let handle = session.and_then(|id| self.attachments.get(id)).map(|a| a.handle.clone());
+        if let (Some(handle), Reply::Complaint(_) | Reply::ContextInfo(_)) = (handle, &reply) {
             let id = handle.id().clone();
             handle.audit(move |at, last| audit_line(&id, at, last, &reply)).await;
         }
-        self.send(Outgoing::Reply(frame)).await
+        self.send(Outgoing::Reply(session.cloned(), frame)).await
     }
 
-    /// False when it is not possible now; the client was told why, and its place is kept.
-    async fn attach_if_needed(&mut self, told: Told) -> Result<bool, Gone> {
-        if let Some(place) = self.written.take_detached() {
-            self.since = Some(place);
-            self.attached = false;
-        }
-        if !self.attached {
-            self.attach(told).await?;
-        }
-        Ok(self.attached)
-    }
-
-    /// Attaches to the connection's session, making one if it has none. What it has missed goes
-    /// out first, then what comes.
-    async fn attach(&mut self, told: Told) -> Result<(), Gone> {
-        let Some(dialect) = self.dialect else { return Ok(()) };
-        let id = self.client.session.get_or_insert_with(clock::new_session_id).clone();
-        let handle = self.app.sessions.handle(id, self.client.who.clone());
-        self.handle = Some(handle.clone());
-        let seq = self.since.as_ref().map(|cursor| cursor.seq);
-        let attached = handle.attach(DialectKind(dialect), seq, dialect.can_approve()).await;
-        let caught_up = match attached {
-            Ok(attached) => self.catch_up(dialect, &handle, attached).await,
-            Err(error) => Err(complaint(&error)),
-        };
-        match caught_up {
-            Ok(done) => done,
-            Err(_) if told == Told::Already => Ok(()),
-            Err(complaint) => self.reply(dialect, Reply::Complaint(complaint)).await,
-        }
-    }
-
-    async fn catch_up(
-        &mut self,
-        dialect: &'static dyn Dialect,
-        handle: &Handle<DialectView>,
-        attached: Attached<DialectView>,
-    ) -> Result<Result<(), Gone>, Complaint> {
-        let Attached { head, from, live, subscription } = attached;
-        let mut view = View::new(dialect, handle.id(), from);
-        let is_new = self.since.is_none();
-        let cursor = self.since.clone().unwrap_or_else(|| Cursor::at(head));
-        let cursor = Cursor { seq: cursor.seq.min(head), ..cursor };
-        let mut resumed = false;
-        let entries = entries(handle, from, head);
-        tokio::pin!(entries);
-        while let Some(entry) = entries.next().await {
-            let entry = entry.map_err(|error| store_complaint(&error.to_string()))?;
-            if entry.seq <= cursor.seq {
-                view.skip(&entry);
-                continue;
-            }
-            // Not at the cursor's own entry, which may be one that cannot be read.
-            if !std::mem::replace(&mut resumed, true) {
-                view.resume(&cursor);
-            }
-            let parts = if entry.seq == cursor.seq.next() { cursor.parts } else { 0 };
-            for frame in view.see_entry(&entry, parts) {
-                if self.send_frame(frame).await.is_err() {
-                    return Ok(Err(Gone));
-                }
-            }
-            self.since = Some(view.cursor());
-        }
-        if !resumed {
-            view.resume(&cursor);
-        }
-        let mut frames = if is_new { view.opening() } else { Vec::new() };
-        for growth in live {
-            frames.extend(view.see(&Update::Grew(growth)));
-        }
-        frames.extend(view.pending());
-        for frame in frames {
-            if self.send_frame(frame).await.is_err() {
-                return Ok(Err(Gone));
-            }
-        }
-        self.attached = true;
-        self.since = None;
-        let place = view.place();
-        Ok(self.send(Outgoing::Subscribed { dialect, subscription, place }).await)
-    }
-}
-
-/// Entries after `from` up to `head`, page by page.
-fn entries(
-    handle: &Handle<DialectView>,
-    from: Seq,
-    head: Seq,
-) -> impl stream::Stream<Item = Result<Arc<polyloop_session::LogEntry>, LogError>> + use<> {
-    let handle = handle.clone();
-    let pages = stream::unfold(Some(from), move |after| {
-        let handle = handle.clone();
-        async move {
-            let after = after.filter(|after| *after < head)?;
-            match handle.read(after, head).await {
-                Ok(page) => {
-                    let next = page.last().map(|entry| entry.seq);
-                    Some((page.into_iter().map(Ok).collect::<Vec<_>>(), next))
-                }
-                Err(error) => Some((vec![Err(error)], None)),
-            }
-        }
-    });
-    pages.flat_map(stream::iter)
-}
-
-fn complaint(error: &CommandError) -> Complaint {
-    match error {
-        CommandError::Refused(refusal) => Complaint::from(refusal),
-        CommandError::Store(why) => store_complaint(why),
-    }
-}
-
-pub(super) fn store_complaint(why: &str) -> Complaint {
-    Complaint::new("The session could not be kept", why, "store_failed")
-}
-
-/// What a connection that has no session yet is told; only a message makes one.
-fn without_session(app: &App, ask: Ask) -> Option<Reply> {
-    let (empty, limits) = (State::default(), &app.sessions.kit().limits);
-    match ask {
-        Ask::ContextInfo => {
-            let info: ContextInfo = context::info(&empty, limits.tokens_max, limits.strategy);
-            Some(Reply::ContextInfo(info))
-        }
-        Ask::Command(command) => {
-            let refused = decide(&empty, command, limits).err();
-            refused.map(|refusal| Reply::Complaint(Complaint::from(&refusal)))
-        }
-        Ask::SettleWithPatch { .. } => {
-            let refusal = polyloop_session::Refusal::NoPendingApproval;
-            Some(Reply::Complaint(Complaint::from(&refusal)))
+    /// What goes with the connection.
+    fn leave(&mut self) {
+        let run = self.run.take().filter(|run| run.alone).map(|run| run.id.session);
+        for session in self.passing.take().into_iter().chain(run) {
+            let app = self.app.clone();
+            tokio::spawn(async move {
+                app.sessions.discard(&session).await;
+                app.room.forget(&session);
+            });
         }
     }
 }

@@ -1,25 +1,33 @@
-//! The writing half: answers, the session's frames, pings. A client that does not read is cut off.
+//! The writing half: answers, the frames of sessions and of the room, pings, heartbeats. A client
+//! that does not read is cut off.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::SinkExt;
 use futures_util::stream::SplitSink;
+use polyloop_agent::clock;
 use polyloop_agent::subscriber::{Ending, Subscription};
-use polyloop_dialects::{Cursor, Dialect, Frame, Reply};
-use polyloop_session::{Seq, WaitId};
+use polyloop_dialects::{Cursor, Dialect, Frame, Own, Reply, RunPart};
+use polyloop_session::policy::Mode;
+use polyloop_session::{Seq, SessionId};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
-use tokio_websockets::{CloseCode, Message, WebSocketStream};
+use tokio_websockets::{Message, WebSocketStream};
 
-use super::read::store_complaint;
+use super::attach::store_complaint;
+use super::outgoing::{Close, Outgoing, RunId, Sight, Subscribed, Written};
+use crate::room::{Member, Told};
 
 const PING_EVERY: Duration = Duration::from_secs(20);
 const PINGS_UNANSWERED_MAX: u32 = 2;
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(30);
 /// A client that takes nothing for so long is gone.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a closing handshake may take.
@@ -27,86 +35,45 @@ const CLOSE_TIME_MAX: Duration = Duration::from_secs(2);
 /// Frames written between two flushes.
 const FRAMES_TOGETHER_MAX: usize = 64;
 
-pub(super) enum Outgoing {
-    /// A frame, and the room it takes in the queue until it is written.
-    Frame(Frame, OwnedSemaphorePermit),
-    /// Whatever is queued goes out.
-    Flush,
-    /// An answer, which gets the place of what was sent before it.
-    Reply(Frame),
-    /// From here on the session's own frames; `place` is the stamp of what went before.
-    Subscribed {
-        dialect: &'static dyn Dialect,
-        subscription: Subscription<Frame>,
-        place: Bytes,
-    },
-    Close(Close),
-}
-
-pub(super) enum Close {
-    /// The client closed, or the protocol was broken and the answer is queued already.
-    Answered,
-    TooBig(String),
-    TooSlow,
-    GoingAway,
-}
-
-impl Close {
-    fn message(&self) -> Option<Message> {
-        let (code, reason) = match self {
-            Close::Answered => return None,
-            Close::TooBig(reason) => (CloseCode::MESSAGE_TOO_BIG, reason.as_str()),
-            Close::TooSlow => {
-                (CloseCode::SERVICE_OVERLOAD, "too slow; come back with ?since= your last cursor")
-            }
-            Close::GoingAway => (CloseCode::GOING_AWAY, "the server is shutting down"),
-        };
-        Some(Message::close(Some(code), reason))
-    }
-}
-
 pub(super) type Sink<S> = SplitSink<WebSocketStream<S>, Message>;
 
-/// What the reading half needs to know of what was written.
-#[derive(Default)]
-pub(super) struct Written {
-    /// Set when the subscription ended but the socket did not: where the client is.
-    detached: Mutex<Option<Cursor>>,
-    wake: Notify,
-    shown: Mutex<Option<WaitId>>,
-}
-
-impl Written {
-    /// Waits until the session ends under the client.
-    pub(super) async fn detached(&self) {
-        self.wake.notified().await;
-    }
-
-    pub(super) fn take_detached(&self) -> Option<Cursor> {
-        lock(&self.detached).take()
-    }
-
-    /// The wait that was last shown to the client.
-    pub(super) fn shown(&self) -> Option<WaitId> {
-        *lock(&self.shown)
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// A session as this connection sees it.
+struct Stream {
+    session: SessionId,
+    dialect: &'static dyn Dialect,
+    subscription: Subscription<Frame>,
+    sight: Sight,
 }
 
 struct Writer<S> {
     sink: Sink<S>,
-    subscribed: Option<(&'static dyn Dialect, Subscription<Frame>)>,
+    streams: Vec<Stream>,
+    member: Option<Member>,
     written: Arc<Written>,
-    /// The stamp of the last frame about the session that went out.
-    place: Option<Bytes>,
+    /// The stamp of the last frame about each session that went out.
+    places: HashMap<SessionId, Bytes>,
+    owns: HashMap<SessionId, Own>,
+    words: Vec<(Mode, &'static str)>,
+    /// The run that this connection asked for.
+    run: Option<RunId>,
+    /// The last run that ended, perhaps before it was known to be the client's.
+    ended: Option<(RunId, RunPart)>,
+    heartbeats: Option<(&'static dyn Dialect, Option<SessionId>, u64)>,
     closing: CancellationToken,
 }
 
-/// The socket does not take what is written.
-struct Stuck;
+/// What comes next from elsewhere.
+enum Next {
+    Stream(usize, Result<Frame, Ending>),
+    Room(Option<Told>),
+}
+
+/// The connection ends, with a last message or without.
+enum End {
+    Close(Close),
+    /// The socket does not take what is written.
+    Stuck,
+}
 
 pub(super) async fn run<S>(
     sink: Sink<S>,
@@ -118,12 +85,29 @@ pub(super) async fn run<S>(
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let mut writer =
-        Writer { sink, subscribed: None, written, place: None, closing: closing.clone() };
-    if let Ok(close) = writer.write(queue, &unanswered, &closing).await {
+    let mut writer = Writer {
+        sink,
+        streams: Vec::new(),
+        member: None,
+        written,
+        places: HashMap::new(),
+        owns: HashMap::new(),
+        words: Vec::new(),
+        run: None,
+        ended: None,
+        heartbeats: None,
+        closing: closing.clone(),
+    };
+    if let End::Close(close) = writer.write(queue, &unanswered, &closing).await {
         writer.close(&close).await;
     }
     writer.sink
+}
+
+fn every(period: Duration) -> Interval {
+    let mut interval = interval_at(Instant::now() + period, period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
@@ -132,93 +116,227 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
         mut queue: mpsc::Receiver<Outgoing>,
         unanswered: &AtomicU32,
         closing: &CancellationToken,
-    ) -> Result<Close, Stuck> {
-        let mut ping = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
-        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ) -> End {
+        let (mut ping, mut heartbeat) = (every(PING_EVERY), every(HEARTBEAT_EVERY));
         loop {
-            tokio::select! {
+            let done = tokio::select! {
                 biased;
-                () = closing.cancelled() => return Ok(Close::GoingAway),
+                () = closing.cancelled() => Err(End::Close(Close::GoingAway)),
                 outgoing = queue.recv() => match outgoing {
-                    None => return Ok(Close::Answered),
-                    Some(Outgoing::Close(close)) => return Ok(close),
-                    Some(Outgoing::Frame(frame, _room)) => {
-                        self.feed(frame).await?;
-                        self.flush().await?;
-                    }
-                    Some(Outgoing::Flush) => self.flush().await?,
-                    Some(Outgoing::Reply(frame)) => {
-                        let stamped = self.place.as_ref().map(|place| frame.stamped(place));
-                        self.feed(stamped.unwrap_or(frame)).await?;
-                        self.flush().await?;
-                    }
-                    Some(Outgoing::Subscribed { dialect, subscription, place }) => {
-                        self.subscribed = Some((dialect, subscription));
-                        self.place = Some(place);
-                    }
+                    None => Err(End::Close(Close::Answered)),
+                    Some(outgoing) => self.take(outgoing).await,
                 },
-                frame = next(&mut self.subscribed) => match frame {
-                    Ok(frame) => self.session_frames(frame).await?,
-                    Err(Ending::TooSlow) => return Ok(Close::TooSlow),
-                    Err(ending) => self.detach(ending).await?,
+                next = std::future::poll_fn(|cx| self.poll_next(cx)) => match next {
+                    Next::Stream(at, next) => self.next(at, next).await,
+                    Next::Room(told) => self.told(told).await,
                 },
-                _ = ping.tick() => {
-                    if unanswered.fetch_add(1, Ordering::Relaxed) >= PINGS_UNANSWERED_MAX {
-                        return Err(Stuck);
-                    }
-                    self.put(Message::ping("")).await?;
-                    self.flush().await?;
-                }
+                _ = ping.tick() => match unanswered.fetch_add(1, Ordering::Relaxed) {
+                    PINGS_UNANSWERED_MAX.. => Err(End::Stuck),
+                    _ => self.put_now(Message::ping("")).await,
+                },
+                _ = heartbeat.tick(), if self.heartbeats.is_some() => self.beat().await,
+            };
+            if let Err(end) = done {
+                return end;
             }
         }
     }
 
-    /// Writes a frame and those that are ready behind it, then flushes once.
-    async fn session_frames(&mut self, first: Frame) -> Result<(), Stuck> {
-        let mut frame = Some(first);
+    async fn take(&mut self, outgoing: Outgoing) -> Result<(), End> {
+        match outgoing {
+            Outgoing::Close(close) => return Err(End::Close(close)),
+            Outgoing::Frame(session, frame, _room) => {
+                self.feed(&session, frame).await?;
+                self.flush().await?;
+            }
+            Outgoing::Plain(frame, _room) => self.put_now(Message::text(frame.text)).await?,
+            Outgoing::Flush => self.flush().await?,
+            Outgoing::Reply(session, frame) => self.reply(session.as_ref(), frame).await?,
+            Outgoing::Count(session, turn, events) => {
+                self.own(&session).count_from(turn, events);
+            }
+            Outgoing::Speaks(dialect, session) => self.heartbeats = Some((dialect, session, 0)),
+            Outgoing::Call(mode, word) => {
+                self.words.push((mode, word));
+                self.owns.values_mut().for_each(|own| own.call(mode, word));
+            }
+            Outgoing::Subscribed(subscribed) => self.subscribe(*subscribed),
+            Outgoing::Run(run) => return self.own_run(run),
+            Outgoing::Left(session) => self.leave(&session),
+            Outgoing::Joined(member) => self.member = Some(member),
+            Outgoing::LeftRoom => self.member = None,
+        }
+        Ok(())
+    }
+
+    fn subscribe(&mut self, subscribed: Subscribed) {
+        let Subscribed { session, dialect, subscription, place, sight } = subscribed;
+        self.leave(&session);
+        self.places.insert(session.clone(), place);
+        if let Some((_, named, _)) = &mut self.heartbeats {
+            named.get_or_insert_with(|| session.clone());
+        }
+        self.streams.push(Stream { session, dialect, subscription, sight });
+    }
+
+    fn leave(&mut self, session: &SessionId) {
+        self.streams.retain(|stream| stream.session != *session);
+    }
+
+    /// The run was accepted; it may even have ended.
+    fn own_run(&mut self, run: RunId) -> Result<(), End> {
+        for stream in self.streams.iter_mut().filter(|stream| stream.session == run.session) {
+            if stream.sight == Sight::OwnRun(None) {
+                stream.sight = Sight::OwnRun(Some(run.message));
+            }
+        }
+        self.run = Some(run);
+        self.see_run_end()
+    }
+
+    /// Looks whether the run that the client waits for is over.
+    fn see_run_end(&mut self) -> Result<(), End> {
+        let Some((run, part)) = self.ended.take_if(|(run, _)| self.run.as_ref() == Some(run))
+        else {
+            return Ok(());
+        };
+        self.run = None;
+        self.written.end_run(run);
+        match part {
+            RunPart::Failed => Err(End::Close(Close::RunFailed)),
+            RunPart::Start | RunPart::Event | RunPart::End | RunPart::Interrupted => Ok(()),
+        }
+    }
+
+    /// The next frame of any session or of the room; streams whose run is not known yet wait.
+    fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
+        for (at, stream) in self.streams.iter_mut().enumerate() {
+            if stream.sight == Sight::OwnRun(None) {
+                continue;
+            }
+            if let Poll::Ready(next) = stream.subscription.poll_next(cx) {
+                return Poll::Ready(Next::Stream(at, next));
+            }
+        }
+        match &mut self.member {
+            Some(member) => member.poll_next(cx).map(Next::Room),
+            None => Poll::Pending,
+        }
+    }
+
+    async fn next(&mut self, at: usize, next: Result<Frame, Ending>) -> Result<(), End> {
+        let mut frame = match next {
+            Ok(frame) => Some(frame),
+            Err(Ending::TooSlow) => return Err(End::Close(Close::TooSlow)),
+            Err(ending) => return self.detach(at, ending).await,
+        };
+        // Writes those that are ready behind it too, then flushes once.
         let mut written = 0;
         while let Some(one) = frame.take() {
-            self.feed(one).await?;
+            let Some(stream) = self.streams.get(at) else { break };
+            let seen = match stream.sight {
+                Sight::All => true,
+                Sight::OwnRun(own) => one.run.is_some_and(|run| run.message == own),
+            };
+            if seen {
+                let session = stream.session.clone();
+                self.feed(&session, one).await?;
+            }
             written += 1;
             if written < FRAMES_TOGETHER_MAX {
-                frame = self.subscribed.as_mut().and_then(|(_, s)| s.ready());
+                frame = self.streams.get_mut(at).and_then(|stream| stream.subscription.ready());
             }
+        }
+        self.flush().await?;
+        // Others have their turn.
+        if let Some(stream) = (self.streams.len() > 1).then(|| self.streams.remove(at)) {
+            self.streams.push(stream);
+        }
+        self.see_run_end()
+    }
+
+    async fn told(&mut self, told: Option<Told>) -> Result<(), End> {
+        match told {
+            Some(Told { session: Some(session), frame }) => self.feed(&session, frame).await?,
+            Some(Told { session: None, frame }) => self.put(Message::text(frame.text)).await?,
+            None => return Err(End::Close(Close::TooSlow)),
         }
         self.flush().await
     }
 
-    /// The session ended under the client: it is told, and its next message attaches it again.
-    async fn detach(&mut self, ending: Ending) -> Result<(), Stuck> {
-        let Some((dialect, _)) = self.subscribed.take() else { return Ok(()) };
-        let place = self.place.as_deref().and_then(place_of);
+    /// The session ended under the client: it is told, and the reading half attaches it again.
+    async fn detach(&mut self, at: usize, ending: Ending) -> Result<(), End> {
+        let Stream { session, dialect, .. } = self.streams.remove(at);
+        let place = self.places.get(&session).and_then(|stamp| Cursor::of_stamp(stamp));
         let place = place.unwrap_or_else(|| Cursor::at(Seq::NONE));
-        *lock(&self.written.detached) = Some(place);
         if let Ending::Failed(why) = ending {
             let reply = Reply::Complaint(store_complaint(&why));
-            let frame = dialect.reply(None, 0, &reply);
-            let stamped = self.place.as_ref().map(|place| frame.stamped(place));
-            self.feed(stamped.unwrap_or(frame)).await?;
-            self.flush().await?;
+            let frame = dialect.reply(Some(&session), 0, &reply);
+            self.reply(Some(&session), frame).await?;
         }
-        self.written.wake.notify_one();
+        self.written.detach(session, place);
         Ok(())
     }
 
-    async fn feed(&mut self, frame: Frame) -> Result<(), Stuck> {
-        if let Some(place) = frame.stamp() {
-            self.place = Some(place);
+    async fn reply(&mut self, session: Option<&SessionId>, frame: Frame) -> Result<(), End> {
+        let stamped = session.map(|session| match self.places.get(session) {
+            Some(place) => frame.stamped(place),
+            None => frame.stamped(format!(",\"session_id\":\"{session}\",\"seq\":0}}").as_bytes()),
+        });
+        self.put_now(Message::text(stamped.unwrap_or(frame).text)).await
+    }
+
+    async fn beat(&mut self) -> Result<(), End> {
+        let Some((dialect, session, count)) = &mut self.heartbeats else { return Ok(()) };
+        *count += 1;
+        match dialect.heartbeat(session.as_ref(), *count, clock::now()) {
+            Some(frame) => {
+                let session = session.clone();
+                self.reply(session.as_ref(), frame).await
+            }
+            None => Ok(()),
         }
-        if frame.presents.is_some() {
-            *lock(&self.written.shown) = frame.presents;
+    }
+
+    fn own(&mut self, session: &SessionId) -> &mut Own {
+        let words = &self.words;
+        self.owns.entry(session.clone()).or_insert_with(|| {
+            let mut own = Own::default();
+            words.iter().for_each(|(mode, word)| own.call(*mode, word));
+            own
+        })
+    }
+
+    async fn feed(&mut self, session: &SessionId, frame: Frame) -> Result<(), End> {
+        let frame = match frame.run.is_some() || !frame.inserts.is_empty() {
+            true => self.own(session).finish(frame),
+            false => frame,
+        };
+        if let Some(place) = frame.stamp() {
+            self.places.insert(session.clone(), place);
+        }
+        if let Some(wait) = frame.presents {
+            self.written.show(wait);
+        }
+        if let Some(run) = frame.run
+            && let Some(message) = run.message
+            && matches!(run.part, RunPart::End | RunPart::Failed | RunPart::Interrupted)
+        {
+            self.ended = Some((RunId { session: session.clone(), message }, run.part));
         }
         self.put(Message::text(frame.text)).await
     }
 
-    async fn put(&mut self, message: Message) -> Result<(), Stuck> {
+    async fn put(&mut self, message: Message) -> Result<(), End> {
         in_time(&self.closing, self.sink.feed(message)).await
     }
 
-    async fn flush(&mut self) -> Result<(), Stuck> {
+    async fn put_now(&mut self, message: Message) -> Result<(), End> {
+        self.put(message).await?;
+        self.flush().await
+    }
+
+    async fn flush(&mut self) -> Result<(), End> {
         in_time(&self.closing, self.sink.flush()).await
     }
 
@@ -239,7 +357,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
 async fn in_time(
     closing: &CancellationToken,
     write: impl Future<Output = Result<(), tokio_websockets::Error>>,
-) -> Result<(), Stuck> {
+) -> Result<(), End> {
     let too_late = async {
         tokio::select! {
             () = tokio::time::sleep(WRITE_TIME_MAX) => {}
@@ -248,33 +366,7 @@ async fn in_time(
     };
     tokio::select! {
         biased;
-        written = write => written.map_err(|_| Stuck),
-        () = too_late => Err(Stuck),
-    }
-}
-
-/// Waits for ever when there is no subscription.
-async fn next(
-    subscribed: &mut Option<(&'static dyn Dialect, Subscription<Frame>)>,
-) -> Result<Frame, Ending> {
-    match subscribed {
-        Some((_, subscription)) => subscription.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// The place that a stamp names.
-fn place_of(stamp: &[u8]) -> Option<Cursor> {
-    #[derive(serde::Deserialize)]
-    struct Stamp {
-        seq: u64,
-        cursor: Option<String>,
-    }
-    // A stamp is the end of an object: put a beginning in the place of its comma.
-    let object = [b"{", stamp.strip_prefix(b",")?].concat();
-    let stamp: Stamp = serde_json::from_slice(&object).ok()?;
-    match stamp.cursor {
-        Some(cursor) => Cursor::parse(&cursor).ok(),
-        None => Some(Cursor::at(Seq(stamp.seq))),
+        written = write => written.map_err(|_| End::Stuck),
+        () = too_late => Err(End::Stuck),
     }
 }

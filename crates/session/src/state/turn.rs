@@ -10,9 +10,18 @@ pub struct Turn {
     pub id: TurnId,
     pub work: Work,
     pub origin: Origin,
+    /// The client's own name of the message that began it.
+    pub client_ref: Option<Text>,
+    pub agent: Agent,
+    /// Where it works, if it was said.
+    pub cwd: Option<Text>,
+    /// What it does otherwise than the settings say.
+    pub run: Option<Box<RunOptions>>,
     pub calls_max: u32,
     pub calls_made: u32,
     pub stopping: Option<Stop>,
+    /// Somebody spoke while it was stopping.
+    pub spoken_to: bool,
     pub phase: Phase,
     pub calls: BTreeMap<CallId, Call>,
     pub items: BTreeMap<ItemId, Item>,
@@ -94,6 +103,11 @@ pub enum ToolPhase {
     Denied {
         message: Text,
     },
+    /// A question or plan that a person answered.
+    Answered {
+        ask: Box<Ask>,
+        answer: Box<Answer>,
+    },
     /// `reads`: it may run beside other reading calls. `safe`: it runs unasked because it was
     /// judged safe.
     Running {
@@ -107,6 +121,7 @@ pub enum ToolPhase {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenWait {
     pub item: ItemId,
+    pub ask: Ask,
     pub opened_at: Timestamp,
     pub explain: Explain,
 }
@@ -118,15 +133,32 @@ pub enum Explain {
     Calling(CallId),
 }
 
+/// What a turn begins with.
+pub(super) struct Begun {
+    pub id: TurnId,
+    pub work: Work,
+    pub origin: Origin,
+    pub client_ref: Option<Text>,
+    pub agent: Option<Agent>,
+    pub cwd: Option<Text>,
+    pub run: Option<Box<RunOptions>>,
+}
+
 impl Turn {
-    pub(super) fn new(id: TurnId, work: Work, origin: Origin, calls_max: u32) -> Turn {
+    pub(super) fn new(begun: Begun, calls_max: u32) -> Turn {
+        let Begun { id, work, origin, client_ref, agent, cwd, run } = begun;
         Turn {
             id,
             work,
             origin,
+            client_ref,
+            agent: agent.unwrap_or_default(),
+            cwd,
+            run,
             calls_max,
             calls_made: 0,
             stopping: None,
+            spoken_to: false,
             phase: Phase::Asking,
             calls: BTreeMap::new(),
             items: BTreeMap::new(),
@@ -165,9 +197,9 @@ impl Turn {
                     Completed { id: *item, text, seen, opaque: opaque.as_ref(), tokens: *tokens };
                 self.item_completed(*item, *end, entry.seq, whole, line);
             }
-            Event::WaitOpened { item, ask: _ } => self.wait_opened(*item, entry),
+            Event::WaitOpened { item, ask } => self.wait_opened(*item, ask, entry),
             Event::WaitSettled { wait, answer, by: _ } => self.wait_settled(*wait, answer, grants),
-            Event::WaitWithdrawn { wait, reason } => self.wait_withdrawn(*wait, reason),
+            Event::WaitWithdrawn { wait, reason, by: _ } => self.wait_withdrawn(*wait, reason),
             Event::ExplainAsked { wait, .. } => {
                 if let Some(open) = self.waits.get_mut(wait) {
                     open.explain = Explain::Asked;
@@ -187,7 +219,10 @@ impl Turn {
                     open.explain = Explain::Calling(call);
                     let tool = self.items.get(&open.item).and_then(|item| item.tool.as_ref());
                     if let Some(ToolPhase::Waiting { judgement, .. }) = tool {
-                        let command = judgement.command.clone();
+                        let mut command = judgement.command.clone();
+                        if let Ask::Plan { plan, .. } = &open.ask {
+                            command.push(plan.clone());
+                        }
                         about = Some(About { item: open.item, command });
                     }
                 }
@@ -258,9 +293,10 @@ impl Turn {
                 (args.clone(), judgement.effect == Effect::Read, judgement.safe)
             }
             ToolPhase::Approved { args } => (args.clone(), false, false),
-            ToolPhase::Waiting { .. } | ToolPhase::Denied { .. } | ToolPhase::Running { .. } => {
-                return;
-            }
+            ToolPhase::Waiting { .. }
+            | ToolPhase::Denied { .. }
+            | ToolPhase::Answered { .. }
+            | ToolPhase::Running { .. } => return,
         };
         *phase = ToolPhase::Running { args, sandboxed, reads, safe };
     }
@@ -339,13 +375,14 @@ impl Turn {
         }
     }
 
-    fn wait_opened(&mut self, item: ItemId, entry: &LogEntry) {
+    fn wait_opened(&mut self, item: ItemId, ask: &Ask, entry: &LogEntry) {
         let wait = WaitId(entry.seq);
         let Some(Item { tool: Some(phase), .. }) = self.items.get_mut(&item) else { return };
         let ToolPhase::Proposed { args, judgement, .. } = phase else { return };
         let (args, judgement) = (args.clone(), judgement.clone());
         *phase = ToolPhase::Waiting { args, judgement, wait };
-        let open = OpenWait { item, opened_at: entry.at, explain: Explain::No };
+        let (ask, opened_at) = (ask.clone(), entry.at);
+        let open = OpenWait { item, ask, opened_at, explain: Explain::No };
         self.waits.insert(wait, open);
     }
 
@@ -354,8 +391,13 @@ impl Turn {
         let item = self.items.get_mut(&open.item);
         let Some(Item { tool: Some(phase), .. }) = item else { return };
         let ToolPhase::Waiting { args, .. } = phase else { return };
+        if open.ask != Ask::Approval {
+            let (ask, answer) = (Box::new(open.ask), Box::new(answer.clone()));
+            *phase = ToolPhase::Answered { ask, answer };
+            return;
+        }
         *phase = match answer {
-            Answer::Approved { grants: fresh, instead } => {
+            Answer::Approved { grants: fresh, instead, .. } => {
                 for key in fresh {
                     if !grants.contains(key) && grants.len() < GRANTS_MAX {
                         grants.push(key.clone());
@@ -365,6 +407,8 @@ impl Turn {
                 ToolPhase::Approved { args }
             }
             Answer::Denied { message, then: _ } => ToolPhase::Denied { message: message.clone() },
+            // No answer to a request for approval: it does not run.
+            Answer::Answered { .. } => ToolPhase::Denied { message: "Not allowed.".into() },
         };
     }
 

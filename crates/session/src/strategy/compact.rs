@@ -11,7 +11,7 @@ pub(crate) fn next(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
     let outcome = match &turn.phase {
         Phase::Asking if turn.calls_made == 0 => {
             let model = state.settings().map(|s| s.model.clone()).unwrap_or_default();
-            let (purpose, tokens_max) = (Purpose::Summarise, limits.tokens_max);
+            let (purpose, tokens_max) = (Purpose::Summarise, state.tokens_max(limits));
             return vec![Event::CallStarted { purpose, model, tokens_max }];
         }
         Phase::Asking => failed("The summary was not written"),
@@ -50,7 +50,7 @@ fn compacted(state: &State, turn: &Turn, limits: &Limits) -> Result<Event, Outco
         tokens_before: before,
         tokens_after: after,
         window: Window {
-            tokens_max: limits.tokens_max,
+            tokens_max: state.tokens_max(limits),
             strategy: limits.strategy,
             pieces: kept + 1,
         },

@@ -9,7 +9,7 @@ pub(crate) fn next(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
     let outcome = match &turn.phase {
         Phase::Asking if turn.calls_made < turn.calls_max => {
             let model = state.settings().map(|s| s.model.clone()).unwrap_or_default();
-            let (purpose, tokens_max) = (Purpose::Think, limits.tokens_max);
+            let (purpose, tokens_max) = (Purpose::Think, state.tokens_max(limits));
             return vec![Event::CallStarted { purpose, model, tokens_max }];
         }
         Phase::Asking => {

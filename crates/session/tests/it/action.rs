@@ -3,7 +3,8 @@
 //! A pick chooses among what is there when the action is played, so every list of actions can be
 //! played, and shrinking one action never spoils the rest.
 
-use polyloop_session::event::Adopted;
+use polyloop_session::Delivery;
+use polyloop_session::event::{Adopted, RunOptions, Setting};
 use polyloop_session::item::End;
 use polyloop_session::policy::{Effect, Mode};
 
@@ -22,19 +23,20 @@ pub struct Start {
 
 #[derive(Clone, Debug)]
 pub enum Action {
-    Send {
-        text: &'static str,
-        can_approve: bool,
-    },
-    Drop(Pick),
+    Send(Said),
+    Cancel(Aim),
     Settle {
         wait: Wanted,
         reply: Reply,
     },
-    Interrupt,
+    /// With a pick: a turn by its id, mostly the one that runs.
+    Interrupt(Option<Pick>),
     Resume,
     Compact,
     SetMode(Mode),
+    Set(Setting),
+    Close,
+    Reopen,
     /// Whatever brings the session on: speak, answer, reply, or end a tool.
     Go(Box<Go>),
     /// A block begins; with a number it may be one that is open already.
@@ -56,14 +58,14 @@ pub enum Action {
     Answer {
         call: Pick,
         judged: Vec<Judged>,
-        answerable: bool,
+        there: There,
     },
     /// A whole reply at once: blocks, their text, and the end of the call.
     Say {
         call: Pick,
         blocks: Vec<(Kind, &'static str)>,
         judged: Vec<Judged>,
-        answerable: bool,
+        there: There,
     },
     Fail(Pick),
     Stopped(Pick),
@@ -91,9 +93,36 @@ pub enum Action {
 }
 
 #[derive(Clone, Debug)]
+pub struct Said {
+    pub text: &'static str,
+    pub can_approve: bool,
+    pub client_ref: Option<&'static str>,
+    pub delivery: Delivery,
+    pub run: Option<RunOptions>,
+}
+
+/// What is to be cancelled.
+#[derive(Clone, Copy, Debug)]
+pub enum Aim {
+    Queued(Pick),
+    /// The message of the running turn, by its id.
+    Running,
+    Named(&'static str),
+    Wait(Wanted),
+}
+
+/// Who is there when a reply proposes something.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum There {
+    All,
+    Answerer,
+    Nobody,
+}
+
+#[derive(Clone, Debug)]
 pub struct Go {
     pub pick: Pick,
-    pub text: &'static str,
+    pub said: Said,
     pub reply: Reply,
     pub blocks: Vec<(Kind, &'static str)>,
     pub judged: Vec<Judged>,
@@ -104,17 +133,24 @@ pub struct Go {
 pub enum Wanted {
     Presented,
     Open(Pick),
-    /// A recent entry: a wait that was settled or withdrawn, or never a wait.
+    /// By the item that it is about.
+    About(Pick),
+    /// One of the last that were opened: mostly settled or withdrawn by now.
     Recent(u8),
 }
 
 #[derive(Clone, Debug)]
 pub enum Reply {
-    Approve,
+    Approve(Option<&'static str>),
     Always,
     Instead(Judged),
-    Deny { message: Option<&'static str>, ends: bool },
+    Deny {
+        message: Option<&'static str>,
+        ends: bool,
+    },
     Explain,
+    /// Places of questions, and words.
+    Form(Vec<(u64, Vec<&'static str>)>),
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -2,31 +2,39 @@
 //!
 //! The numbers in brackets name the invariant:
 //! 3 a wait ends once, 4 no tool without leave, 5 one turn at a time, 6 items end once,
-//! 7 calls are bounded, 8 nothing shown is lost, 9 a stopping turn starts nothing.
+//! 7 calls are bounded, 8 nothing shown is lost, 9 a stopping turn starts nothing, 11 questions and
+//! plans are asked, never run, and told as answered, 12 an ended session rests, 13 what is in force
+//! is what was set.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use polyloop_session::event::{CallOutcome, Event, Outcome, Purpose, Work};
+use polyloop_session::event::{CallOutcome, Event, Outcome, Purpose, RunOptions, Work};
 use polyloop_session::item::{End, ItemKind, Usage};
-use polyloop_session::policy::{Effect, Judgement, Key, Mode, Verdict, verdict};
-use polyloop_session::state::CALLS_PER_TURN_MAX;
-use polyloop_session::wait::Answer;
+use polyloop_session::policy::{Effect, Judgement, Key, Verdict, verdict};
 use polyloop_session::{
     CallId, ItemId, Live, LogEntry, MessageId, Seq, Stream, Text, TurnId, WaitId,
 };
 
 use super::story::Story;
 
+mod ask;
+mod session;
+
+use ask::Wait;
+use session::Session;
+
 pub type Checked = Result<(), String>;
+
+/// What one run wants otherwise than the settings say.
+type Run = Option<Box<RunOptions>>;
 
 #[derive(Default)]
 pub struct Audit {
-    pub mode: Mode,
+    pub session: Session,
     pub grants: Vec<Key>,
     pub story: Story,
-    calls_max: Option<u32>,
-    queue: BTreeSet<MessageId>,
-    interrupted: BTreeSet<TurnId>,
+    queue: BTreeMap<MessageId, Run>,
+    interrupted: BTreeMap<TurnId, Run>,
     turn: Option<Turn>,
     calls: BTreeMap<CallId, Call>,
     items: BTreeMap<ItemId, Item>,
@@ -36,8 +44,10 @@ pub struct Audit {
 struct Turn {
     id: TurnId,
     work: Work,
+    run: Run,
     stopping: bool,
     calls: u32,
+    calls_max: u32,
     usage: Usage,
 }
 
@@ -60,18 +70,6 @@ struct Proposed {
     args: Text,
     judgement: Judgement,
     answerable: bool,
-}
-
-struct Wait {
-    item: ItemId,
-    end: Option<WaitEnd>,
-}
-
-#[derive(PartialEq)]
-enum WaitEnd {
-    Approved,
-    Denied,
-    Withdrawn,
 }
 
 impl Item {
@@ -99,27 +97,42 @@ impl Audit {
         let seq = entry.seq;
         match &entry.event {
             Event::SessionCreated { settings, .. } => {
-                (self.mode, self.calls_max) = (settings.mode, Some(settings.calls_max));
+                self.session.created(settings);
             }
             Event::Adopted { .. } => {
                 ensure!(self.turn.is_none(), "[5] adopted inside a turn");
             }
-            Event::ModeSet { mode, .. } => self.mode = *mode,
+            Event::ModeSet { mode, .. } => self.session.mode_set(*mode)?,
+            Event::SettingSet { setting, .. } => self.session.set(setting)?,
+            Event::SessionClosed { .. } => {
+                let goes_on = self.turn.as_ref().is_some_and(|turn| !turn.stopping);
+                self.session.ended(goes_on, self.queue.len())?;
+            }
+            Event::SessionReopened { .. } => self.session.reopened()?,
             Event::Noticed { .. } => {}
-            Event::MessageQueued { .. } => {
-                self.queue.insert(MessageId(seq));
+            Event::MessageQueued { run, .. } => {
+                self.session.is_open()?;
+                self.queue.insert(MessageId(seq), run.clone());
             }
             Event::MessageDropped { message, .. } => {
-                ensure!(self.queue.remove(message), "dropped a message that is not queued");
+                let known = self.queue.remove(message).is_some();
+                ensure!(known, "dropped a message that is not queued");
             }
-            Event::TurnStarted { work } => self.turn_started(TurnId(seq), work)?,
+            Event::TurnStarted { work, agent, cwd, .. } => {
+                let run = self.turn_started(TurnId(seq), work)?;
+                let (told, force) = ((*agent, cwd.clone()), self.session.in_force(run.as_deref()));
+                ensure!(told == force, "[13] starts with {told:?}, in force is {force:?}");
+            }
             Event::TurnStopping { .. } => {
                 let turn = self.turn.as_mut().ok_or("[5] stopping without a turn")?;
                 ensure!(!turn.stopping, "[9] stopping twice");
                 turn.stopping = true;
             }
             Event::TurnEnded { outcome, usage } => self.turn_ended(outcome, *usage)?,
-            Event::CallStarted { purpose, .. } => self.call_started(CallId(seq), *purpose)?,
+            Event::CallStarted { purpose, model, tokens_max } => {
+                self.session.asks(model, *tokens_max)?;
+                self.call_started(CallId(seq), *purpose)?;
+            }
             Event::CallEnded { call, outcome, usage } => {
                 self.call_ended(*call, outcome, usage.unwrap_or_default())?;
             }
@@ -135,13 +148,10 @@ impl Audit {
             Event::ItemCompleted { item, end, text, .. } => {
                 self.item_completed(*item, *end, text, live)?;
             }
-            Event::WaitOpened { item, .. } => self.wait_opened(WaitId(seq), *item)?,
-            Event::WaitSettled { wait, answer, .. } => self.wait_settled(*wait, answer)?,
-            Event::WaitWithdrawn { wait, .. } => self.wait_ended(*wait, WaitEnd::Withdrawn)?,
-            Event::ExplainAsked { wait, .. } => {
-                let row = self.waits.get(wait).ok_or("[3] explains an unknown wait")?;
-                ensure!(row.end.is_none(), "[3] explains a wait that has ended");
-            }
+            event @ (Event::WaitOpened { .. }
+            | Event::WaitSettled { .. }
+            | Event::WaitWithdrawn { .. }
+            | Event::ExplainAsked { .. }) => self.wait_event(WaitId(seq), event)?,
             Event::Compacted { call, tokens_before, tokens_after, .. } => {
                 ensure!(tokens_after < tokens_before, "a compaction without gain");
                 let row = self.calls.get(call).ok_or("compacted by an unknown call")?;
@@ -152,21 +162,26 @@ impl Audit {
         Ok(())
     }
 
-    fn turn_started(&mut self, id: TurnId, work: &Work) -> Checked {
+    fn turn_started(&mut self, id: TurnId, work: &Work) -> Result<Run, String> {
+        self.session.is_open()?;
         ensure!(self.turn.is_none(), "[5] a turn starts inside another");
-        match work {
+        let run = match work {
             Work::Message { message } => {
-                ensure!(self.queue.first() == Some(message), "[5] not the oldest queued message");
-                self.queue.remove(message);
+                let oldest = self.queue.keys().next() == Some(message);
+                ensure!(oldest, "[5] not the oldest queued message");
+                self.queue.remove(message).flatten()
             }
             Work::Resume { turn, .. } => {
-                ensure!(self.interrupted.contains(turn), "resumes a turn that was not interrupted");
+                let left = self.interrupted.remove(turn);
+                left.ok_or("resumes a turn that was not interrupted, or was taken up before")?
             }
-            Work::Compact { .. } => {}
-        }
+            Work::Compact { .. } => None,
+        };
         let (work, usage) = (work.clone(), Usage::default());
-        self.turn = Some(Turn { id, work, stopping: false, calls: 0, usage });
-        Ok(())
+        let (stopping, calls, calls_max) = (false, 0, self.session.calls_max(run.as_deref()));
+        let told = run.clone();
+        self.turn = Some(Turn { id, work, run, stopping, calls, calls_max, usage });
+        Ok(told)
     }
 
     fn turn_ended(&mut self, outcome: &Outcome, usage: Usage) -> Checked {
@@ -175,7 +190,7 @@ impl Audit {
         ensure!(open.is_empty(), "[5] the turn ends with open {open:?}");
         ensure!(usage == turn.usage, "the turn's usage is {usage:?}, its calls' {:?}", turn.usage);
         if matches!(outcome, Outcome::Interrupted { .. }) {
-            self.interrupted.insert(turn.id);
+            self.interrupted.insert(turn.id, turn.run);
         }
         Ok(())
     }
@@ -192,16 +207,17 @@ impl Audit {
     }
 
     fn running_turn(&mut self) -> Result<&mut Turn, String> {
+        self.session.is_open()?;
         let turn = self.turn.as_mut().ok_or("[5] outside a turn")?;
         ensure!(!turn.stopping, "[9] begun while the turn stops");
         Ok(turn)
     }
 
     fn call_started(&mut self, id: CallId, purpose: Purpose) -> Checked {
-        let calls_max = self.calls_max.unwrap_or(CALLS_PER_TURN_MAX);
         let turn = self.running_turn()?;
         turn.calls += 1;
         let (made, since, work) = (turn.calls, turn.id.0, turn.work.clone());
+        let calls_max = turn.calls_max;
         match purpose {
             Purpose::Explain { wait } => {
                 let row = self.waits.get(&wait).ok_or("[3] explains an unknown wait")?;
@@ -281,15 +297,17 @@ impl Audit {
 
     fn tool_started(&mut self, id: ItemId, sandboxed: bool) -> Checked {
         self.running_turn()?;
-        let (mode, grants) = (self.mode, self.grants.clone());
+        let (mode, grants) = (self.session.mode, self.grants.clone());
         let row = self.open_item(id)?;
         ensure!(!row.started, "[4] a tool runs twice");
         row.started = true;
         let (call, wait, reads) = (row.call, row.wait, row.reads());
         let asked = row.proposed.as_ref().ok_or("[4] a tool runs that was not proposed")?;
+        let effect = asked.judgement.effect;
+        ensure!(!effect.asks(), "[11] runs what only asks, a {effect:?}");
         let verdict = verdict(&asked.judgement, mode, &grants, asked.answerable);
         let leave = match wait.and_then(|wait| self.waits.get(&wait)) {
-            Some(wait) => wait.end == Some(WaitEnd::Approved) && !sandboxed,
+            Some(wait) => wait.gave_leave() && !sandboxed,
             None if sandboxed => verdict == Verdict::AllowSandboxed,
             None => verdict == Verdict::Allow,
         };
@@ -305,10 +323,10 @@ impl Audit {
     }
 
     fn item_completed(&mut self, id: ItemId, end: End, text: &str, live: Option<&Live>) -> Checked {
-        let row = self.open_item(id)?;
-        row.completed = true;
-        if matches!(row.kind, ItemKind::ToolCall { .. }) && row.proposed.is_some() && !row.started {
-            ensure!(matches!(end, End::Denied | End::Interrupted), "[4] never ran, yet {end:?}");
+        self.open_item(id)?.completed = true;
+        let row = self.items.get(&id).ok_or("an unknown item")?;
+        if let (Some(proposed), false) = (&row.proposed, row.started) {
+            self.unrun(row, proposed, end, text)?;
         }
         let Some(live) = live else { return Ok(()) };
         let shown = |stream| live.text(id, stream);
@@ -330,40 +348,6 @@ impl Audit {
             };
             ensure!(kept, "[8] lost of {other:?} {:?}", shown(other));
         }
-        Ok(())
-    }
-
-    fn wait_opened(&mut self, id: WaitId, item: ItemId) -> Checked {
-        self.running_turn()?;
-        let (mode, grants) = (self.mode, self.grants.clone());
-        let row = self.open_item(item)?;
-        ensure!(row.wait.is_none() && !row.started, "[3] asked about twice, or too late");
-        row.wait = Some(id);
-        let asked = row.proposed.as_ref().ok_or("[3] asked about before it was proposed")?;
-        let verdict = verdict(&asked.judgement, mode, &grants, asked.answerable);
-        ensure!(verdict == Verdict::Ask, "[4] asks, but the policy says {verdict:?}");
-        self.waits.insert(id, Wait { item, end: None });
-        Ok(())
-    }
-
-    fn wait_settled(&mut self, id: WaitId, answer: &Answer) -> Checked {
-        let end = match answer {
-            Answer::Approved { grants, .. } => {
-                self.grants.extend(grants.iter().cloned());
-                WaitEnd::Approved
-            }
-            Answer::Denied { .. } => WaitEnd::Denied,
-        };
-        self.wait_ended(id, end)
-    }
-
-    fn wait_ended(&mut self, id: WaitId, end: WaitEnd) -> Checked {
-        let row = self.waits.get_mut(&id).ok_or("[3] an unknown wait ends")?;
-        ensure!(row.end.is_none(), "[3] a wait ends twice");
-        row.end = Some(end);
-        // A crash closes the item first, a stop the wait.
-        let known = self.items.contains_key(&row.item);
-        ensure!(known, "[3] waits for an unknown item");
         Ok(())
     }
 }

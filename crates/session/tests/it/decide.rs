@@ -1,16 +1,19 @@
 //! Each command in each situation, as one table; and what the accepted ones record.
 
-use polyloop_session::command::WaitReply;
+use polyloop_session::command::{Target, WaitReply};
 use polyloop_session::decide::{DENY_CONTINUE_TEXT, EXPIRED_TEXT, deadline, expire};
-use polyloop_session::event::{Event, Outcome, Stop, Work};
+use polyloop_session::event::{Agent, Event, Outcome, Setting, Stop, Work};
 use polyloop_session::policy::{Effect, Judgement, Mode};
 use polyloop_session::wait::{Answer, Then, Who};
-use polyloop_session::{Command, Limits, Refusal, Seq, Timestamp, WaitRef, decide};
+use polyloop_session::{Command, Delivery, Limits, Refusal, Seq, Timestamp, WaitRef, decide};
 
-use super::make::{LIMITS, created, judgement, key, message, send, wait, who};
+use super::make::{
+    ASKS_ONE, LIMITS, approve, created, form, interrupt, judgement, key, message, said, send, sent,
+    turn, wait, who,
+};
 use super::script::{DENY, DENY_AND_END, Script};
 
-const SITUATIONS: [&str; 11] = [
+const SITUATIONS: [&str; 14] = [
     "nothing yet",
     "new",
     "calling",
@@ -22,6 +25,9 @@ const SITUATIONS: [&str; 11] = [
     "interrupted",
     "full",
     "compacting",
+    "asking",
+    "planning",
+    "ended",
 ];
 
 fn situation(name: &str) -> Script {
@@ -38,15 +44,22 @@ fn situation(name: &str) -> Script {
         "calling" => &mut script,
         "waiting" => script.tool("a").answer(&[command]),
         "explaining" => script.tool("a").answer(&[command]).settle(WaitReply::Explain),
-        "running" => script.tool("a").answer(&[command]).settle(WaitReply::Approve),
+        "running" => script.tool("a").answer(&[command]).settle(approve()),
         "stopping" => script.interrupt(),
         "answered" => script.text("done").answer(&[]),
         "interrupted" => script.interrupt().stopped(),
         "full" => script.send("1").send("2").send("3"),
         "compacting" => script.text("done").answer(&[]).compact(),
+        "asking" => script.asks("a", ASKS_ONE).answer(&[judgement(Effect::Question)]),
+        "planning" => script.asks("a", ASKS_ONE).answer(&[judgement(Effect::Plan)]),
+        "ended" => script.text("done").answer(&[]).close(),
         _ => panic!("no situation is called {name}"),
     };
     script
+}
+
+fn cancel(target: Target) -> Command {
+    Command::Cancel { target, by: who() }
 }
 
 fn settle(wait: WaitRef, reply: WaitReply) -> Command {
@@ -55,39 +68,71 @@ fn settle(wait: WaitRef, reply: WaitReply) -> Command {
 
 fn commands(script: &Script) -> Vec<(&'static str, Command)> {
     let by = who;
-    let first = script.sim.state.queue().front().map_or(message(999), |queued| queued.id);
+    let state = &script.sim.state;
+    let first = state.queue().front().map_or(message(999), |queued| queued.id);
+    let running = match state.turn().map(|turn| &turn.work) {
+        Some(Work::Message { message }) => *message,
+        _ => message(999),
+    };
+    let open = state.turn().and_then(|turn| turn.waits.keys().next().copied());
+    let set = |setting| Command::Set { setting, by: by() };
+    let other = Command::Interrupt { turn: Some(turn(1)), reason: "r".into(), by: by() };
     vec![
         ("send", send("more")),
         ("send nothing", send(" \n")),
-        ("drop the first", Command::Drop { message: first, by: by() }),
-        ("drop another", Command::Drop { message: message(1), by: by() }),
-        ("approve", settle(WaitRef::Presented, WaitReply::Approve)),
+        ("send an answer", sent("red", Delivery::Answer { consents: false })),
+        ("drop the first", cancel(Target::Message(first))),
+        ("drop another", cancel(Target::Message(message(1)))),
+        ("cancel the turn", cancel(Target::Message(running))),
+        ("cancel the wait", cancel(Target::Wait(open.unwrap_or(wait(999))))),
+        ("cancel a name", cancel(Target::ClientRef("mine".into()))),
+        ("approve", settle(WaitRef::Presented, approve())),
+        ("approve, saying", settle(WaitRef::Presented, said("red"))),
         ("deny", settle(WaitRef::Presented, DENY)),
         ("explain", settle(WaitRef::Presented, WaitReply::Explain)),
-        ("answer another", settle(WaitRef::Id(wait(1)), WaitReply::Approve)),
-        ("interrupt", Command::Interrupt { reason: "r".into(), by: by() }),
+        ("fill the form", settle(WaitRef::Presented, form(0, &["Red"]))),
+        ("answer another", settle(WaitRef::Id(wait(1)), approve())),
+        ("interrupt", interrupt()),
+        ("interrupt another", other),
         ("resume", Command::Resume { by: by() }),
         ("compact", Command::Compact { by: by() }),
         ("set plan", Command::SetMode { mode: Mode::Plan, by: by() }),
         ("set bypass", Command::SetMode { mode: Mode::Bypass, by: by() }),
+        ("set a title", set(Setting::Title { title: "t".into() })),
+        ("set got", set(Setting::Agent { agent: Agent::Got })),
+        ("set no calls", set(Setting::CallsMax { calls_max: 0 })),
+        ("close", Command::Close { by: by() }),
+        ("reopen", Command::Reopen { by: by() }),
     ]
 }
 
 /// One column a situation, in their order; the letters are those of `word`.
 const TABLE: &str = "
-send           | + + + + + + + + + f +
-send nothing   | e e e e e e e e e e e
-drop the first | u u u u u u u u u + u
-drop another   | u u u u u u u u u u u
-approve        | n n n + + n n n n n n
-deny           | n n n + + n n n n n n
-explain        | n n n + t n n n n n n
-answer another | n n n n n n n n n n n
-interrupt      | i i + + + + = i i + +
-resume         | w w r r r r r w + r r
-compact        | c c r r r r r + + r r
-set plan       | + + + + + + + + + + +
-set bypass     | b b b b b b b b b b b
+send              | + + + + + + + + + f + + + +
+send nothing      | e e e e e e e e e e e e e e
+send an answer    | + + + + + + + + + f + + + +
+drop the first    | u u u u u u u u u + u u u u
+drop another      | u u u u u u u u u u u u u u
+cancel the turn   | u u + + + + = u u + u + + u
+cancel the wait   | u u u + + u u u u u u + + u
+cancel a name     | u u u u u u u u u u u u u u
+approve           | n n n + + n n n n n n a + n
+approve, saying   | n n n + + n n n n n n + + n
+deny              | n n n + + n n n n n n + + n
+explain           | n n n + t n n n n n n a + n
+fill the form     | n n n a a n n n n n n + a n
+answer another    | n n n n n n n n n n n n n n
+interrupt         | i i + + + + = i i + + + + i
+interrupt another | T T T T T T T T T T T T T T
+resume            | w w r r r r r w + r r r r w
+compact           | c c r r r r r + + r r r r +
+set plan          | + + + + + + + + + + + + + +
+set bypass        | b b b b b b b b b b b b b b
+set a title       | + + + + + + + + + + + + + +
+set got           | A A A A A A A A A A A A A A
+set no calls      | S S S S S S S S S S S S S S
+close             | + + + + + + + + + + + + + x
+reopen            | = = = = = = = = = = = = = +
 ";
 
 /// `+` is accepted with events, `=` without any.
@@ -103,7 +148,12 @@ fn word(decided: Result<Vec<Event>, Refusal>) -> &'static str {
         Err(Refusal::AlreadyExplaining) => "t",
         Err(Refusal::NotAnEdit) => "E",
         Err(Refusal::Refused { .. }) => "R",
-        Err(Refusal::UnknownMessage) => "u",
+        Err(Refusal::UnknownTarget) => "u",
+        Err(Refusal::BadAnswer { .. }) => "a",
+        Err(Refusal::NoSuchTurn) => "T",
+        Err(Refusal::AlreadyClosed) => "x",
+        Err(Refusal::AgentNotAvailable { .. }) => "A",
+        Err(Refusal::BadSetting { .. }) => "S",
         Err(Refusal::NothingRunning) => "i",
         Err(Refusal::NothingToResume) => "w",
         Err(Refusal::TurnRunning) => "r",
@@ -139,7 +189,7 @@ fn the_first_answer_wins_and_the_second_is_told_by_whom() {
     let mut script = situation("waiting");
     let id = script.wait();
     let by = Who { via: "unified".into(), name: Some("Ada".into()) };
-    script.command(Command::Settle { wait: WaitRef::Id(id), reply: WaitReply::Approve, by });
+    script.command(Command::Settle { wait: WaitRef::Id(id), reply: approve(), by });
     let late = decide(&script.sim.state, settle(WaitRef::Id(id), DENY), &LIMITS);
     assert_eq!(late, Err(Refusal::AlreadySettled { by: "Ada (unified)".into() }));
 }
@@ -161,7 +211,7 @@ fn always_grants_what_the_judgement_named_and_once_grants_nothing() {
         other => panic!("{other:?}"),
     };
     assert_eq!(granted(WaitReply::ApproveAlways), [key("touch")]);
-    assert_eq!(granted(WaitReply::Approve), []);
+    assert_eq!(granted(approve()), []);
 }
 
 #[test]
@@ -206,7 +256,7 @@ fn other_arguments_only_for_an_edit_and_only_if_not_refused() {
     let theirs = Judgement { keys: vec![key("theirs")], ..edit };
     for (always, want) in [(false, vec![]), (true, vec![key("theirs")])] {
         match &accepted(&script, instead(theirs.clone(), always))[..] {
-            [Event::WaitSettled { answer: Answer::Approved { grants, instead }, .. }] => {
+            [Event::WaitSettled { answer: Answer::Approved { grants, instead, .. }, .. }] => {
                 assert_eq!(*grants, want);
                 assert!(instead.is_some());
             }
@@ -234,7 +284,8 @@ fn an_interrupted_turn_is_resumed_once() {
     let interrupted = script.sim.state.interrupted().unwrap().turn;
     let want = Work::Resume { turn: interrupted, by: who() };
     let events = accepted(&script, Command::Resume { by: who() });
-    assert_eq!(events, [Event::TurnStarted { work: want }]);
+    let [Event::TurnStarted { work, .. }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(*work, want);
     script.resume().text("done").answer(&[]);
     let again = decide(&script.sim.state, Command::Resume { by: who() }, &LIMITS);
     assert_eq!(again, Err(Refusal::NothingToResume));

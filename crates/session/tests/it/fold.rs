@@ -3,13 +3,15 @@
 
 use polyloop_session::context::{compaction_cut, info};
 use polyloop_session::decide::expire;
-use polyloop_session::event::{CallOutcome, Event, Level, Outcome, Purpose, Stop, Work};
+use polyloop_session::event::{
+    Agent, CallOutcome, Event, Level, Outcome, Purpose, RunOptions, Setting, Stop, Work,
+};
 use polyloop_session::history::prompt;
 use polyloop_session::item::{End, Fault, ItemKind, ToolResult, Usage};
 use polyloop_session::policy::{Effect, Mode};
 use polyloop_session::wait::{Answer, Ask, Then};
 use polyloop_session::{
-    Command, Live, LogEntry, Next, Seq, State, Timestamp, absorb, decide, next, recover,
+    Live, LogEntry, Next, Seq, State, Timestamp, absorb, decide, next, recover,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -19,7 +21,8 @@ use proptest::test_runner::TestCaseError;
 use super::audit::Checked;
 use super::generate::{runner, sessions};
 use super::make::{
-    LIMITS, call, created, entries, fold, item, judgement, message, queued, tool, turn, wait, who,
+    ASKS_ONE, LIMITS, call, created, entries, fold, interrupt, item, judgement, message, queued,
+    tool, turn, wait, who,
 };
 use super::play::play;
 use super::script::Script;
@@ -35,14 +38,22 @@ fn completed(seq: u64, end: End) -> Event {
 }
 
 fn proposed(seq: u64) -> Event {
-    let judgement = Box::new(judgement(Effect::Execute));
-    let (args, answerable, tokens) = ("{}".into(), true, u64::MAX / 3);
+    let effect = match seq % 4 {
+        0 => Effect::Question,
+        1 => Effect::Plan,
+        _ => Effect::Execute,
+    };
+    let judgement = Box::new(judgement(effect));
+    let (args, answerable, tokens) = (ASKS_ONE.into(), true, u64::MAX / 3);
     Event::ToolProposed { item: item(seq), args, judgement, answerable, tokens }
 }
 
 fn settled(seq: u64, approved: bool) -> Event {
-    let answer = if approved {
-        Answer::Approved { grants: judgement(Effect::Execute).keys, instead: None }
+    let answer = if seq.is_multiple_of(5) {
+        Answer::Answered { answers: Vec::new(), said: approved.then(|| "red".into()) }
+    } else if approved {
+        let grants = judgement(Effect::Execute).keys;
+        Answer::Approved { grants, instead: None, message: None, always: true }
     } else {
         Answer::Denied { message: "no".into(), then: Then::Continue }
     };
@@ -50,7 +61,7 @@ fn settled(seq: u64, approved: bool) -> Event {
 }
 
 fn withdrawn(seq: u64) -> Event {
-    Event::WaitWithdrawn { wait: wait(seq), reason: "gone".into() }
+    Event::WaitWithdrawn { wait: wait(seq), reason: "gone".into(), by: None }
 }
 
 fn asked(purpose: Purpose) -> Event {
@@ -65,6 +76,10 @@ fn turn_ended(outcome: Outcome) -> Event {
     Event::TurnEnded { outcome, usage: Usage::default() }
 }
 
+fn turn_started(work: Work) -> Event {
+    Event::TurnStarted { work, agent: None, cwd: None, earlier: None }
+}
+
 fn started(seq: u64, kind: ItemKind) -> Event {
     Event::ItemStarted { call: call(seq), block: 0, item: kind }
 }
@@ -76,7 +91,7 @@ fn an_entry_that_does_not_fit_changes_nothing_but_the_number() {
     let open = waiting.sim.state.turn().unwrap().items.keys().next().unwrap().0.0;
     let ended = waiting.sim.state.turn().unwrap().id.0.next().0;
     let cases = [
-        Event::TurnStarted { work: Work::Message { message: message(99) } },
+        turn_started(Work::Message { message: message(99) }),
         Event::MessageDropped { message: message(99), by: who() },
         proposed(99),
         Event::ToolStarted { item: item(99), sandboxed: false },
@@ -101,6 +116,9 @@ fn an_entry_that_does_not_fit_changes_nothing_but_the_number() {
         settled(1, true),
     ];
     check_unchanged(&idle.sim.state, &cases);
+    let setting = Setting::Title { title: "t".into() };
+    let cases = [Event::SettingSet { setting, by: who() }, Event::SessionReopened { by: who() }];
+    check_unchanged(&State::default(), &cases);
 }
 
 fn check_unchanged(state: &State, cases: &[Event]) {
@@ -140,14 +158,13 @@ fn usable(mut state: State) -> Checked {
     expire(&state, Timestamp(99), Some(1));
     let mut live = state.clone();
     come_to_rest(&mut live)?;
-    let interrupt = Command::Interrupt { reason: "r".into(), by: who() };
-    let _ = decide(&state, interrupt.clone(), &LIMITS);
+    let _ = decide(&state, interrupt(), &LIMITS);
     let events = recover(&state, &Live::default());
     record(&mut state, events);
     let stays = state.turn().is_some_and(|turn| !turn.waits.is_empty());
     ensure!(stays || state.turn().is_none(), "the turn is open after a crash: {state:?}");
     if stays {
-        let events = decide(&state, interrupt, &LIMITS).map_err(|refusal| refusal.to_string())?;
+        let events = decide(&state, interrupt(), &LIMITS).map_err(|refusal| refusal.to_string())?;
         record(&mut state, events);
         come_to_rest(&mut state)?;
         ensure!(state.turn().is_none(), "an interrupt does not end the turn: {state:?}");
@@ -218,11 +235,12 @@ fn nonsense() -> impl Strategy<Value = Event> {
     ];
     let turns = prop_oneof![
         2 => (0..4_u64).prop_map(|quarters| queued("hi", u64::MAX / 4 * quarters)),
-        3 => work.prop_map(|work| Event::TurnStarted { work }),
+        3 => work.prop_map(turn_started),
         1 => turn_end.prop_map(turn_ended),
         1 => seq().prop_map(|w| Event::TurnStopping { reason: Stop::Denied { wait: wait(w) } }),
         1 => (seq(), seq()).prop_map(|(c, upto)| compacted(c, upto)),
         1 => Just(created(Mode::Suggest, 3)),
+        1 => whole_session(),
     ];
     let items = prop_oneof![
         3 => purpose.prop_map(asked),
@@ -231,12 +249,36 @@ fn nonsense() -> impl Strategy<Value = Event> {
         4 => seq().prop_map(proposed),
         2 => seq().prop_map(|i| Event::ToolStarted { item: item(i), sandboxed: false }),
         2 => (seq(), end).prop_map(|(i, end)| completed(i, end)),
-        3 => seq().prop_map(|i| Event::WaitOpened { item: item(i), ask: Ask::Approval }),
+        3 => (seq(), ask()).prop_map(|(i, ask)| Event::WaitOpened { item: item(i), ask }),
         1 => (seq(), any::<bool>()).prop_map(|(w, approved)| settled(w, approved)),
         1 => seq().prop_map(withdrawn),
         1 => seq().prop_map(|w| Event::ExplainAsked { wait: wait(w), by: who() }),
     ];
     prop_oneof![1 => turns.boxed(), 2 => items.boxed()]
+}
+
+fn whole_session() -> impl Strategy<Value = Event> {
+    let run = RunOptions { calls_max: Some(0), cwd: Some("/e".into()), ..RunOptions::default() };
+    let Event::MessageQueued { content, origin, client_ref, tokens, .. } = queued("run", 1) else {
+        panic!("a message")
+    };
+    select(vec![
+        Event::SessionClosed { by: who() },
+        Event::SessionReopened { by: who() },
+        Event::ModeSet { mode: Mode::Plan, by: who() },
+        Event::SettingSet { setting: Setting::CallsMax { calls_max: 0 }, by: who() },
+        Event::SettingSet { setting: Setting::Agent { agent: Agent::Got }, by: who() },
+        Event::MessageQueued { content, origin, client_ref, tokens, run: Some(Box::new(run)) },
+    ])
+}
+
+/// What is asked need not be what was proposed.
+fn ask() -> impl Strategy<Value = Ask> {
+    select(vec![
+        Ask::Approval,
+        Ask::Question { questions: Vec::new() },
+        Ask::Plan { plan: "p".into(), path: None },
+    ])
 }
 
 fn compacted(c: u64, upto: u64) -> Event {

@@ -1,10 +1,16 @@
 //! How entries are written: every field comes back, and fields that are left out may be missing.
 
 use polyloop_session::LogEntry;
-use polyloop_session::event::Event;
+use polyloop_session::event::{Agent, Event, Origin, RunOptions, Setting, Settings, Work};
 use polyloop_session::item::{End, FileChange, Opaque, Operation, ToolResult};
+use polyloop_session::policy::{Effect, Judgement, Mode};
+use polyloop_session::state::Fate;
+use polyloop_session::wait::{Answer, Ask, Given, Who};
+use serde_json::Value;
 
-use super::make::{entries, item};
+use super::make::{
+    ASKS_ONE, ASKS_TWO, entries, fold, item, judgement, message, parts, settings, wait,
+};
 
 #[test]
 fn a_completion_with_everything_in_it_comes_back_whole() {
@@ -57,4 +63,147 @@ fn what_is_left_out_may_be_missing() {
         let again = serde_json::to_string(&read).unwrap();
         assert_eq!(serde_json::from_str::<LogEntry>(&again).unwrap(), read);
     }
+}
+
+/// Entries of a server that knew nothing of questions, runs and settings: they mean what they
+/// meant, and are written again as they were.
+#[test]
+fn an_older_log_means_what_it_meant() {
+    let judgement = r#"{"effect":"execute","safe":false,"confined":false,"sandbox":false,
+        "risk":"medium","reason":"why","command":["touch"],"covers":"touch","keys":[]}"#;
+    let proposed = format!(
+        r#"{{"type":"tool_proposed","item":4,"args":"{{}}","judgement":{judgement},
+            "answerable":true,"tokens":1}}"#
+    );
+    let lines = [
+        r#"{"type":"session_created","settings":{"cwd":"/w","model":"m","mode":"suggest",
+            "calls_max":9},"by":{"via":"x"}}"#,
+        r#"{"type":"message_queued","content":[{"type":"text","text":"hi"}],
+            "origin":{"via":"x","can_approve":true},"tokens":1}"#,
+        r#"{"type":"turn_started","work":{"kind":"message","message":2}}"#,
+        r#"{"type":"call_started","purpose":{"kind":"think"},"model":"m","tokens_max":5}"#,
+        r#"{"type":"item_started","call":4,"block":0,
+            "item":{"kind":"tool_call","name":"bash","call_ref":"c"}}"#,
+        &proposed.replace("\"item\":4", "\"item\":5"),
+        r#"{"type":"call_ended","call":4,"outcome":{"kind":"answered"}}"#,
+        r#"{"type":"wait_opened","item":5,"ask":{"kind":"approval"}}"#,
+        r#"{"type":"wait_withdrawn","wait":8,"reason":"gone"}"#,
+    ];
+    let mut log = Vec::new();
+    for (seq, line) in (1..).zip(lines) {
+        let entry = format!(r#"{{"seq":{seq},"at":{seq},"event":{line}}}"#);
+        let read: LogEntry = serde_json::from_str(&entry).unwrap_or_else(|e| panic!("{line}: {e}"));
+        let (again, before): (Value, Value) =
+            (serde_json::to_value(&read).unwrap(), serde_json::from_str(&entry).unwrap());
+        assert_eq!(again, before);
+        log.push(read);
+    }
+    let waiting = fold(&log[..8]);
+    let turn = waiting.turn().expect("the turn began");
+    assert_eq!((turn.agent, &turn.cwd, turn.calls_max), (Agent::React, &None, 9));
+    assert_eq!(turn.origin, Origin { who: Who::via("x"), can_approve: true, can_answer: false });
+    assert_eq!(turn.waits[&wait(8)].ask, Ask::Approval);
+    let after = fold(&log);
+    assert_eq!(after.fate(wait(8)), Some(&Fate::Withdrawn));
+    assert_eq!(after.settings(), Some(&settings(Mode::Suggest, 9)));
+}
+
+fn by() -> Who {
+    Who { via: "unified".into(), name: Some("Ada".into()) }
+}
+
+#[test]
+fn every_newer_event_comes_back_whole_and_is_spelled_so() {
+    let set = |setting| Event::SettingSet { setting, by: Who::via("x") };
+    let rows = [
+        (Event::SessionClosed { by: by() }, r#""by":{"via":"unified","name":"Ada"}"#),
+        (Event::SessionReopened { by: by() }, r#"{"type":"session_reopened","#),
+        (
+            set(Setting::Model { model: "m".into(), tokens_max: 7 }),
+            r#""setting":{"kind":"model","model":"m","tokens_max":7}"#,
+        ),
+        (set(Setting::Agent { agent: Agent::Got }), r#"{"kind":"agent","agent":"got"}"#),
+        (set(Setting::Title { title: "é\n".into() }), r#"{"kind":"title","title":"é\n"}"#),
+        (set(Setting::CallsMax { calls_max: 3 }), r#"{"kind":"calls_max","calls_max":3}"#),
+        (
+            set(Setting::Metadata { json: r#"{"a":1.50}"#.into() }),
+            r#"{"kind":"metadata","json":"{\"a\":1.50}"}"#,
+        ),
+        (
+            Event::WaitWithdrawn { wait: wait(3), reason: "r".into(), by: Some(by()) },
+            r#""reason":"r","by":{"via":"#,
+        ),
+    ];
+    for (event, spelled) in rows {
+        comes_back(event, spelled);
+    }
+}
+
+#[test]
+fn every_newer_field_comes_back_whole_and_is_spelled_so() {
+    let run = RunOptions {
+        agent: Some(Agent::Tot),
+        adaptive: true,
+        cwd: Some("/e".into()),
+        calls_max: Some(2),
+        verbose: true,
+        alone: true,
+    };
+    let queued = Event::MessageQueued {
+        content: parts("hi"),
+        origin: Origin { who: by(), can_approve: false, can_answer: true },
+        client_ref: Some("mine".into()),
+        tokens: 1,
+        run: Some(Box::new(run)),
+    };
+    let spelled =
+        r#""run":{"agent":"tot","adaptive":true,"cwd":"/e","calls_max":2,"verbose":true,"#;
+    comes_back(queued, spelled);
+    let whole = Settings {
+        tokens_max: Some(1),
+        agent: Some(Agent::Dup),
+        title: Some("t".into()),
+        metadata: Some("{}".into()),
+        ..settings(Mode::Plan, 9)
+    };
+    let created = Event::SessionCreated { settings: whole, by: by() };
+    comes_back(created, r#""tokens_max":1,"agent":"dup","title":"t","metadata":"{}""#);
+    let work = Work::Message { message: message(2) };
+    let (agent, cwd, earlier) = (Some(Agent::Got), Some("/e".into()), Some(0));
+    let started = Event::TurnStarted { work, agent, cwd, earlier };
+    comes_back(started, r#""agent":"got","cwd":"/e","earlier":0"#);
+    let judgement = Judgement { plan_file: Some("p.md".into()), ..judgement(Effect::Plan) };
+    let (judgement, answerable, tokens) = (Box::new(judgement), false, 1);
+    let args = ASKS_ONE.into();
+    let proposed = Event::ToolProposed { item: item(4), args, judgement, answerable, tokens };
+    comes_back(proposed, r#""plan_file":"p.md""#);
+}
+
+#[test]
+fn what_is_asked_and_answered_comes_back_whole_and_is_spelled_so() {
+    let ask = |effect| Ask::of(&judgement(effect), ASKS_TWO).unwrap();
+    let opened = |ask| Event::WaitOpened { item: item(4), ask };
+    let questions =
+        r#""ask":{"kind":"question","questions":[{"header":"Wall","question":"Colour?","#;
+    comes_back(opened(ask(Effect::Question)), questions);
+    comes_back(opened(ask(Effect::Question)), r#"{"label":"Green"}],"multi":true}"#);
+    comes_back(opened(ask(Effect::Plan)), r#""ask":{"kind":"plan","plan":"All at once"}"#);
+    let settled = |answer| Event::WaitSettled { wait: wait(5), answer, by: by() };
+    let answers =
+        vec![Given { selected: vec!["Red".into()], text: Some("mauve".into()) }, Given::default()];
+    let answered = Answer::Answered { answers, said: Some("red".into()) };
+    let spelled =
+        r#"{"kind":"answered","answers":[{"selected":["Red"],"text":"mauve"},{}],"said":"#;
+    comes_back(settled(answered), spelled);
+    let (grants, message) = (Vec::new(), Some("but".into()));
+    let approved = Answer::Approved { grants, instead: None, message, always: true };
+    comes_back(settled(approved), r#""answer":{"kind":"approved","message":"but","always":true}"#);
+}
+
+fn comes_back(event: Event, spelled: &str) {
+    let log = entries([event]);
+    let json = serde_json::to_string(&log[0]).unwrap();
+    assert!(json.contains(spelled), "{json}");
+    assert!(!json.contains('\n'), "an entry is one line");
+    assert_eq!(serde_json::from_str::<LogEntry>(&json).unwrap(), log[0]);
 }

@@ -1,6 +1,8 @@
 //! Random sessions, the same ones on every run unless told otherwise.
 
-use polyloop_session::event::Adopted;
+use polyloop_session::Delivery;
+use polyloop_session::decide::TITLE_CHARS_MAX;
+use polyloop_session::event::{Adopted, Agent, RunOptions, Setting};
 use polyloop_session::item::End;
 use polyloop_session::policy::{Effect, Mode};
 use proptest::collection::vec;
@@ -9,8 +11,10 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::{RngSeed, TestRunner};
 
-use super::action::{Action, Go, Judged, Kind, Last, Pick, Reply, Start, Stray, Wanted};
-use super::make::parts;
+use super::action::{
+    Action, Aim, Go, Judged, Kind, Last, Pick, Reply, Said, Start, Stray, There, Wanted,
+};
+use super::make::{ASKS_ONE, ASKS_TWO, parts};
 
 pub const CASES: u32 = 256;
 const SEED: u64 = 7;
@@ -65,21 +69,23 @@ fn adopted() -> impl Strategy<Value = Adopted> {
 /// Weighed so that turns get somewhere: asking modes, whole replies and approvals are common.
 fn action() -> impl Strategy<Value = Action> {
     let pick = any::<Pick>;
-    let said = || vec((kind(), text()), 0..5);
-    let go = (pick(), text(), reply(), said(), vec(judged(), 0..4), end()).prop_map(
-        |(pick, text, reply, blocks, judged, end)| {
-            Action::Go(Box::new(Go { pick, text, reply, blocks, judged, end }))
+    let blocks = || vec(block(), 0..5);
+    let go = (pick(), said(), reply(), blocks(), vec(judged(), 0..4), end()).prop_map(
+        |(pick, said, reply, blocks, judged, end)| {
+            Action::Go(Box::new(Go { pick, said, reply, blocks, judged, end }))
         },
     );
     let command = prop_oneof![
-        6 => (text(), any::<bool>())
-            .prop_map(|(text, can_approve)| Action::Send { text, can_approve }),
-        1 => pick().prop_map(Action::Drop),
-        4 => (wanted(), reply()).prop_map(|(wait, reply)| Action::Settle { wait, reply }),
-        1 => Just(Action::Interrupt),
-        2 => Just(Action::Resume),
-        2 => Just(Action::Compact),
-        1 => mode().prop_map(Action::SetMode),
+        12 => said().prop_map(Action::Send),
+        3 => aim().prop_map(Action::Cancel),
+        8 => (wanted(), reply()).prop_map(|(wait, reply)| Action::Settle { wait, reply }),
+        2 => of(pick()).prop_map(Action::Interrupt),
+        4 => Just(Action::Resume),
+        4 => Just(Action::Compact),
+        2 => mode().prop_map(Action::SetMode),
+        2 => setting().prop_map(Action::Set),
+        2 => Just(Action::Close),
+        1 => Just(Action::Reopen),
     ];
     let call = prop_oneof![
         3 => (pick(), kind(), of(0..4_u8))
@@ -87,13 +93,10 @@ fn action() -> impl Strategy<Value = Action> {
         4 => (pick(), text(), 0..9_u8)
             .prop_map(|(item, text, again)| Action::Grow { item, text, again }),
         1 => (pick(), any::<bool>()).prop_map(|(item, signed)| Action::EndBlock { item, signed }),
-        2 => (pick(), vec(judged(), 0..4), weighted(0.9, Just(()))).prop_map(
-            |(call, judged, yes)| Action::Answer { call, judged, answerable: yes.is_some() }
-        ),
-        2 => (pick(), said(), vec(judged(), 0..4), weighted(0.9, Just(()))).prop_map(
-            |(call, blocks, judged, yes)| {
-                Action::Say { call, blocks, judged, answerable: yes.is_some() }
-            }
+        2 => (pick(), vec(judged(), 0..4), there())
+            .prop_map(|(call, judged, there)| Action::Answer { call, judged, there }),
+        2 => (pick(), blocks(), vec(judged(), 0..4), there()).prop_map(
+            |(call, blocks, judged, there)| Action::Say { call, blocks, judged, there }
         ),
         1 => pick().prop_map(Action::Fail),
         1 => pick().prop_map(Action::Stopped),
@@ -122,7 +125,7 @@ fn mode() -> impl Strategy<Value = Mode> {
         2 => Just(Mode::AutoEdit),
         2 => Just(Mode::FullAuto),
         1 => Just(Mode::Bypass),
-        1 => Just(Mode::Plan),
+        3 => Just(Mode::Plan),
         1 => Just(Mode::DontAsk),
     ]
 }
@@ -135,9 +138,80 @@ fn kind() -> impl Strategy<Value = Kind> {
     prop_oneof![3 => Just(Kind::Text), 2 => Just(Kind::Reasoning), 5 => Just(Kind::Tool)]
 }
 
+/// What a tool call says must be readable for it to ask anything.
+fn block() -> impl Strategy<Value = (Kind, &'static str)> {
+    let asks = select(vec![ASKS_ONE, ASKS_ONE, ASKS_TWO]);
+    let args = prop_oneof![3 => asks.boxed(), 1 => text().boxed()];
+    (kind(), text(), args).prop_map(|(kind, text, args)| match kind {
+        Kind::Text | Kind::Reasoning => (kind, text),
+        Kind::Tool => (kind, args),
+    })
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    let typed = select(vec!["red", "2\nblue, 1", "neither", "one\ntwo\nthree"]);
+    let text = prop_oneof![3 => text().boxed(), 2 => typed.boxed()];
+    let delivery = prop_oneof![
+        3 => Just(Delivery::Queue),
+        1 => Just(Delivery::AnswerQuestion),
+        2 => any::<bool>().prop_map(|consents| Delivery::Answer { consents }),
+    ];
+    let client_ref = select(vec![None, Some("a"), Some("b"), Some("c")]);
+    let run = weighted(0.2, run());
+    (text, any::<bool>(), client_ref, delivery, run).prop_map(
+        |(text, can_approve, client_ref, delivery, run)| Said {
+            text,
+            can_approve,
+            client_ref,
+            delivery,
+            run,
+        },
+    )
+}
+
+fn run() -> impl Strategy<Value = RunOptions> {
+    let agent = select(vec![None, Some(Agent::React), Some(Agent::Tot)]);
+    (agent, any::<bool>(), of(1..4_u32)).prop_map(|(agent, elsewhere, calls_max)| {
+        let cwd = elsewhere.then(|| "/elsewhere".into());
+        RunOptions { agent, cwd, calls_max, ..RunOptions::default() }
+    })
+}
+
+fn setting() -> impl Strategy<Value = Setting> {
+    let model = Setting::Model { model: "other".into(), tokens_max: 77 };
+    select(vec![
+        model,
+        Setting::Agent { agent: Agent::React },
+        Setting::Agent { agent: Agent::Got },
+        Setting::Title { title: "A title".into() },
+        Setting::Title { title: "é".repeat(TITLE_CHARS_MAX + 1).into() },
+        Setting::CallsMax { calls_max: 0 },
+        Setting::CallsMax { calls_max: 7 },
+        Setting::Metadata { json: "{\"a\":1.50}".into() },
+    ])
+}
+
+fn aim() -> impl Strategy<Value = Aim> {
+    prop_oneof![
+        1 => any::<Pick>().prop_map(Aim::Queued),
+        1 => Just(Aim::Running),
+        2 => select(vec!["a", "b", "c"]).prop_map(Aim::Named),
+        2 => wanted().prop_map(Aim::Wait),
+    ]
+}
+
+fn there() -> impl Strategy<Value = There> {
+    prop_oneof![6 => Just(There::All), 1 => Just(There::Answerer), 1 => Just(There::Nobody)]
+}
+
 fn judged() -> impl Strategy<Value = Judged> {
-    let effect =
-        prop_oneof![2 => Just(Effect::Read), 2 => Just(Effect::Edit), 3 => Just(Effect::Execute)];
+    let effect = prop_oneof![
+        2 => Just(Effect::Read),
+        2 => Just(Effect::Edit),
+        3 => Just(Effect::Execute),
+        2 => Just(Effect::Question),
+        2 => Just(Effect::Plan),
+    ];
     let keys = vec(select(vec!["touch", "git push", "cargo"]), 0..3);
     let rare = || weighted(0.1, Just(()));
     (effect, rare(), any::<bool>(), any::<bool>(), rare(), any::<bool>(), keys).prop_map(
@@ -151,22 +225,37 @@ fn judged() -> impl Strategy<Value = Judged> {
 fn wanted() -> impl Strategy<Value = Wanted> {
     prop_oneof![
         4 => Just(Wanted::Presented),
-        4 => any::<Pick>().prop_map(Wanted::Open),
-        2 => (0..12_u8).prop_map(Wanted::Recent),
+        3 => any::<Pick>().prop_map(Wanted::Open),
+        1 => any::<Pick>().prop_map(Wanted::About),
+        2 => (0..6_u8).prop_map(Wanted::Recent),
     ]
 }
 
 fn reply() -> impl Strategy<Value = Reply> {
-    let message = select(vec![None, Some(" not that "), Some("  ")]);
+    let message = || select(vec![None, Some(" not that "), Some("  ")]);
     let ends = weighted(0.3, Just(()));
     prop_oneof![
-        3 => Just(Reply::Approve),
+        3 => message().prop_map(Reply::Approve),
+        3 => form().prop_map(Reply::Form),
         1 => Just(Reply::Always),
         1 => judged().prop_map(Reply::Instead),
-        2 => (message, ends)
+        2 => (message(), ends)
             .prop_map(|(message, ends)| Reply::Deny { message, ends: ends.is_some() }),
         3 => Just(Reply::Explain),
     ]
+}
+
+fn form() -> impl Strategy<Value = Vec<(u64, Vec<&'static str>)>> {
+    select(vec![
+        vec![(0, vec!["Red"])],
+        vec![(0, vec!["my own"])],
+        vec![(0, vec!["blue"]), (1, vec!["Red", "Green", "and mauve"])],
+        vec![(1, vec!["  "])],
+        vec![(0, vec!["Red", "Blue"])],
+        vec![(0, vec!["Red"]), (0, vec!["Blue"])],
+        vec![(2, vec!["Red"])],
+        Vec::new(),
+    ])
 }
 
 fn end() -> impl Strategy<Value = End> {

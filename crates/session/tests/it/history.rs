@@ -7,7 +7,7 @@ use polyloop_session::history::{SUMMARISE_TEXT, prompt};
 use polyloop_session::item::{End, ItemKind, Opaque};
 use polyloop_session::policy::{Effect, Mode};
 
-use super::make::{call, created, judgement, parts};
+use super::make::{approve, call, created, judgement, parts};
 use super::script::{DENY, Script};
 
 fn read() -> polyloop_session::policy::Judgement {
@@ -81,7 +81,7 @@ fn an_explanation_that_outlives_its_call_still_enters() {
     let mut script = Script::new(Mode::Suggest);
     script.send("do").tool("a").answer(&[command()]);
     script.settle(WaitReply::Explain).text("it touches a");
-    script.settle(WaitReply::Approve).end_tools();
+    script.settle(approve()).end_tools();
     assert_eq!(script.tools(), [], "the tool is done, the explanation is not");
     script.answer(&[]);
     shows(
@@ -104,7 +104,7 @@ fn a_call_is_explained_with_what_would_run() {
         affects, what could go wrong, and why you want it. Do not run anything.\n\ntouch a";
     let want = ["user: do", "assistant: (hm) + I do", asked];
     shows(&script, &want);
-    script.settle(WaitReply::Approve);
+    script.settle(approve());
     shows(&script, &want);
 }
 

@@ -1,6 +1,6 @@
 //! Values that tests are made of.
 
-use polyloop_session::command::Send;
+use polyloop_session::command::{Send, WaitReply};
 use polyloop_session::context::Strategy;
 use polyloop_session::event::{Event, Origin, Settings};
 use polyloop_session::item::{ItemKind, Part};
@@ -17,6 +17,13 @@ pub const LIMITS: Limits = Limits {
     strategy: Strategy::Threshold,
     bypass_allowed: true,
 };
+
+/// Arguments that ask one question, and propose a plan: which of them the judgement says.
+pub const ASKS_ONE: &str = r#"{"plan":"First this, then that","questions":[{"question":"Colour?",
+    "options":[{"label":"Red"},{"label":"Blue","description":"dark"}]}]}"#;
+pub const ASKS_TWO: &str = r#"{"plan":"All at once","questions":[
+    {"header":"Wall","question":"Colour?","options":[{"label":"Red"},{"label":"Blue"}]},
+    {"question":"Others?","multiSelect":true,"options":[{"label":"Red"},{"label":"Green"}]}]}"#;
 
 pub fn who() -> Who {
     Who::via("test")
@@ -51,23 +58,49 @@ pub fn spoken(content: &[Part]) -> String {
 }
 
 pub fn settings(mode: Mode, calls_max: u32) -> Settings {
-    Settings { cwd: "/w".into(), model: "m".into(), mode, calls_max }
+    Settings { cwd: "/w".into(), model: "m".into(), mode, calls_max, ..Settings::default() }
 }
 
 pub fn created(mode: Mode, calls_max: u32) -> Event {
     Event::SessionCreated { settings: settings(mode, calls_max), by: who() }
 }
 
+pub fn origin() -> Origin {
+    Origin { who: who(), can_approve: true, can_answer: false }
+}
+
+pub fn interrupt() -> Command {
+    Command::Interrupt { turn: None, reason: "enough".into(), by: who() }
+}
+
+/// A yes without a word.
+pub fn approve() -> WaitReply {
+    WaitReply::Approve { message: None }
+}
+
+/// A yes with words: the answer to a question.
+pub fn said(text: &str) -> WaitReply {
+    WaitReply::Approve { message: Some(text.into()) }
+}
+
+pub fn form(index: u64, words: &[&str]) -> WaitReply {
+    let words = words.iter().map(|word| Text::from(*word)).collect();
+    WaitReply::Answer { answers: vec![(index, words)] }
+}
+
 pub fn send(text: &str) -> Command {
-    let origin = Origin { who: who(), can_approve: true };
-    let content = parts(text);
-    let (client_ref, delivery, tokens) = (None, Delivery::Queue, 2);
-    Command::Send(Box::new(Send { content, origin, client_ref, delivery, tokens }))
+    sent(text, Delivery::Queue)
+}
+
+pub fn sent(text: &str, delivery: Delivery) -> Command {
+    let (content, origin) = (parts(text), origin());
+    let (client_ref, tokens, run) = (None, 2, None);
+    Command::Send(Box::new(Send { content, origin, client_ref, delivery, tokens, run }))
 }
 
 pub fn queued(text: &str, tokens: u64) -> Event {
-    let origin = Origin { who: who(), can_approve: true };
-    Event::MessageQueued { content: parts(text), origin, client_ref: None, tokens }
+    let (content, origin) = (parts(text), origin());
+    Event::MessageQueued { content, origin, client_ref: None, tokens, run: None }
 }
 
 pub fn tool(name: &str, call_ref: &str) -> ItemKind {
@@ -86,6 +119,7 @@ pub fn judgement(effect: Effect) -> Judgement {
         reason: "why".into(),
         command: vec!["touch".into(), "a".into()],
         patch: None,
+        plan_file: None,
         covers: "touch".into(),
         keys: vec![key("touch")],
     }

@@ -9,15 +9,18 @@ pub fn named(event: &Event) -> Vec<Seq> {
         Event::SessionCreated { .. }
         | Event::Adopted { .. }
         | Event::ModeSet { .. }
+        | Event::SettingSet { .. }
+        | Event::SessionClosed { .. }
+        | Event::SessionReopened { .. }
         | Event::MessageQueued { .. }
         | Event::Noticed { .. }
         | Event::TurnStopping { reason: Stop::Interrupted { .. } }
         | Event::TurnEnded { .. } => Vec::new(),
         Event::TurnStopping { reason: Stop::Denied { wait } } => vec![wait.0],
         Event::MessageDropped { message, .. } => vec![message.0],
-        Event::TurnStarted { work: Work::Message { message } } => vec![message.0],
-        Event::TurnStarted { work: Work::Resume { turn, .. } } => vec![turn.0],
-        Event::TurnStarted { work: Work::Compact { .. } } => Vec::new(),
+        Event::TurnStarted { work: Work::Message { message }, .. } => vec![message.0],
+        Event::TurnStarted { work: Work::Resume { turn, .. }, .. } => vec![turn.0],
+        Event::TurnStarted { work: Work::Compact { .. }, .. } => Vec::new(),
         Event::CallStarted { purpose: Purpose::Explain { wait }, .. } => vec![wait.0],
         Event::CallStarted { purpose: Purpose::Think | Purpose::Summarise, .. } => Vec::new(),
         Event::CallEnded { call, .. } | Event::ItemStarted { call, .. } => vec![call.0],

@@ -6,10 +6,11 @@ use polyloop_session::command::WaitReply;
 use polyloop_session::event::{Event, Outcome, Purpose};
 use polyloop_session::item::End;
 use polyloop_session::policy::{Effect, Judgement, Mode};
-use polyloop_session::wait::Then;
+use polyloop_session::state::OpenWait;
+use polyloop_session::wait::{Ask, Then};
 use polyloop_session::{ItemId, Step};
 
-use super::make::{created, judgement, key, queued};
+use super::make::{ASKS_ONE, approve, created, form, judgement, key, queued, said};
 use super::script::{DENY, DENY_AND_END, Script};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,9 +22,11 @@ enum Kind {
     EditOutside,
     Sandboxable,
     Command,
+    Question,
+    Plan,
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 9] = [
     Kind::Read,
     Kind::Safe,
     Kind::Refused,
@@ -31,6 +34,8 @@ const KINDS: [Kind; 7] = [
     Kind::EditOutside,
     Kind::Sandboxable,
     Kind::Command,
+    Kind::Question,
+    Kind::Plan,
 ];
 
 const MODES: [Mode; 6] =
@@ -65,6 +70,8 @@ fn judged(kind: Kind) -> Judgement {
         Kind::EditOutside => plain(Effect::Edit),
         Kind::Sandboxable => Judgement { sandbox: true, ..plain(Effect::Execute) },
         Kind::Command => plain(Effect::Execute),
+        Kind::Question => plain(Effect::Question),
+        Kind::Plan => plain(Effect::Plan),
     }
 }
 
@@ -74,6 +81,7 @@ fn fate(kind: Kind, mode: Mode, granted: bool) -> Fate {
     let row = match (kind, granted) {
         (Kind::Read | Kind::Safe, _) => [R, R, R, R, R, R],
         (Kind::Refused, _) => [D, D, D, D, D, D],
+        (Kind::Question | Kind::Plan, _) => [A, A, A, A, A, A],
         (Kind::EditInside, false) => [A, R, R, R, D, D],
         (Kind::EditOutside | Kind::Command, false) => [A, A, A, R, D, D],
         (Kind::Sandboxable, false) => [A, A, S, R, D, D],
@@ -90,7 +98,7 @@ fn expected(
     person: Person,
     answerable: bool,
 ) -> (Vec<(Option<bool>, End)>, bool) {
-    let (mut ends, mut granted, mut goes_on) = (Vec::new(), Vec::new(), true);
+    let (mut ends, mut granted, mut goes_on, mut mode) = (Vec::new(), Vec::new(), true, mode);
     for kind in kinds {
         if !goes_on {
             ends.push((None, End::Interrupted));
@@ -102,6 +110,13 @@ fn expected(
             Fate::Denied => (None, End::Denied),
             Fate::Asked if !answerable => (None, End::Denied),
             Fate::Asked => match person {
+                Person::Approves | Person::ApprovesAlways if *kind == Kind::Question => {
+                    (None, End::Whole)
+                }
+                Person::Approves | Person::ApprovesAlways if *kind == Kind::Plan => {
+                    mode = if mode == Mode::Plan { Mode::Suggest } else { mode };
+                    (None, End::Whole)
+                }
                 Person::Approves => (Some(false), End::Whole),
                 Person::ApprovesAlways => {
                     granted.push(*kind);
@@ -119,6 +134,10 @@ fn expected(
     (ends, goes_on)
 }
 
+fn waits(script: &Script) -> Option<&OpenWait> {
+    script.sim.state.turn().and_then(|turn| turn.waits.values().next())
+}
+
 /// Plays one reply to its end. The simulator checks every entry on the way.
 fn played(
     kinds: &[Kind],
@@ -130,8 +149,11 @@ fn played(
     let mut script = Script::after(vec![created(mode, 9)]);
     script.send("go");
     let mut items: Vec<ItemId> = Vec::new();
-    for at in 0..kinds.len() {
-        script.tool(&format!("t{at}"));
+    for (at, kind) in kinds.iter().enumerate() {
+        match kind {
+            Kind::Question | Kind::Plan => script.asks(&format!("t{at}"), ASKS_ONE),
+            _ => script.tool(&format!("t{at}")),
+        };
         items.push(ItemId(script.last_seq()));
     }
     let judged: Vec<Judgement> = kinds.iter().map(|kind| judged(*kind)).collect();
@@ -142,9 +164,12 @@ fn played(
         let next = if newest_first { tools.last() } else { tools.first() };
         if let Some(item) = next {
             script.end_tool(*item, End::Whole, None);
-        } else if script.sim.state.turn().is_some_and(|turn| !turn.waits.is_empty()) {
+        } else if let Some(open) = waits(&script) {
+            let question = matches!(open.ask, Ask::Question { .. });
             script.settle(match person {
-                Person::Approves => WaitReply::Approve,
+                Person::Approves if question => said("red"),
+                Person::ApprovesAlways if question => form(0, &["Blue"]),
+                Person::Approves => approve(),
                 Person::ApprovesAlways => WaitReply::ApproveAlways,
                 Person::Denies => DENY,
                 Person::DeniesAndEnds => DENY_AND_END,
@@ -294,4 +319,12 @@ fn nothing_begins_before_a_client_speaks_once_a_turn_was_interrupted() {
     script.send("four");
     assert!(matches!(script.sim.running[..], [Step::Ask(_)]));
     assert!(script.prompt().ends_with("user: two"), "the oldest goes first");
+}
+
+#[test]
+fn whoever_speaks_while_a_turn_is_stopping_is_heard_when_it_has_stopped() {
+    let mut script = Script::after(vec![created(Mode::Suggest, 5)]);
+    script.send("one").interrupt().send("two").stopped();
+    assert!(matches!(script.sim.running[..], [Step::Ask(_)]), "{:?}", script.sim.running);
+    assert!(script.prompt().ends_with("user: two"), "{}", script.prompt());
 }

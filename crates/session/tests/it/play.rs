@@ -1,20 +1,15 @@
 //! Plays actions on a simulated session.
 
-use polyloop_session::command::{Send, WaitReply};
-use polyloop_session::decide::expire;
-use polyloop_session::event::{Event, Level, Origin};
+use polyloop_session::event::{Event, Level};
 use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult, Usage};
-use polyloop_session::policy::{Judgement, Key, Risk};
 use polyloop_session::state::{Item, ToolPhase};
-use polyloop_session::wait::Then;
-use polyloop_session::{
-    CallId, Command, Delivery, ItemId, Limits, MessageId, Proposal, Report, Seq, Step, Stream,
-    Timestamp, WaitId, WaitRef,
-};
+use polyloop_session::wait::Ask;
+use polyloop_session::{Answerable, CallId, ItemId, Limits, Proposal, Report, Seq, Step, Stream};
 
-use super::action::{Action, Go, Judged, Kind, Last, Pick, Reply, Start, Stray, Wanted};
-use super::make::{LIMITS, created, judgement, parts, tool, who};
+use super::action::{Action, Go, Judged, Kind, Last, Pick, Start, Stray, There, Wanted};
+use super::make::{LIMITS, created, tool};
 use super::sim::{Halt, Run, Sim};
+use super::speak;
 
 /// Plays a whole session and leaves it interrupted and at rest.
 pub fn play(start: &Start, actions: &[Action]) -> Result<Sim, String> {
@@ -52,18 +47,20 @@ fn survive(sim: &mut Sim, played: Run) -> Result<(), String> {
 }
 
 fn act(sim: &mut Sim, action: &Action) -> Run {
+    if let Some(played) = speak::command(sim, action) {
+        return played;
+    }
     match action {
-        Action::Send { text, can_approve } => send(sim, text, *can_approve),
-        Action::Drop(pick) => {
-            let queued: Vec<MessageId> = sim.state.queue().iter().map(|q| q.id).collect();
-            let message = choose(&queued, *pick).unwrap_or(MessageId(Seq(u64::from(*pick))));
-            sim.command(Command::Drop { message, by: who() })
-        }
-        Action::Settle { wait, reply } => settle(sim, *wait, reply),
-        Action::Interrupt => interrupt(sim),
-        Action::Resume => sim.command(Command::Resume { by: who() }),
-        Action::Compact => sim.command(Command::Compact { by: who() }),
-        Action::SetMode(mode) => sim.command(Command::SetMode { mode: *mode, by: who() }),
+        Action::Send(_)
+        | Action::Cancel(_)
+        | Action::Settle { .. }
+        | Action::Interrupt(_)
+        | Action::Resume
+        | Action::Compact
+        | Action::SetMode(_)
+        | Action::Set(_)
+        | Action::Close
+        | Action::Reopen => Ok(()), // Played above.
         Action::Go(go) => bring_on(sim, go),
         Action::Begin { call, kind, block } => begin(sim, *call, *kind, *block),
         Action::Grow { item, text, again } => {
@@ -73,12 +70,12 @@ fn act(sim: &mut Sim, action: &Action) -> Run {
             Ok(())
         }
         Action::EndBlock { item, signed } => end_block(sim, *item, *signed),
-        Action::Answer { call, judged, answerable } => match choose(&calls(sim), *call) {
-            Some(call) => answer(sim, call, judged, *answerable),
+        Action::Answer { call, judged, there } => match choose(&calls(sim), *call) {
+            Some(call) => answer(sim, call, judged, *there),
             None => Ok(()),
         },
-        Action::Say { call, blocks, judged, answerable } => match choose(&calls(sim), *call) {
-            Some(call) => say(sim, call, blocks, judged, *answerable),
+        Action::Say { call, blocks, judged, there } => match choose(&calls(sim), *call) {
+            Some(call) => say(sim, call, blocks, judged, *there),
             None => Ok(()),
         },
         Action::Fail(call) => match choose(&calls(sim), *call) {
@@ -98,12 +95,7 @@ fn act(sim: &mut Sim, action: &Action) -> Run {
             let (code, text) = ("slow".into(), "The provider is slow".into());
             sim.report(Report::Noticed { level: Level::Warning, code, text })
         }
-        Action::Expire { after_ms } => {
-            let now = Timestamp(sim.now + after_ms);
-            let events = expire(&sim.state, now, Some(20));
-            sim.record(events)?;
-            sim.advance()
-        }
+        Action::Expire { after_ms } => speak::expire(sim, *after_ms),
         Action::Fuse(entries) => {
             sim.fuse = Some(u32::from(*entries));
             Ok(())
@@ -113,7 +105,7 @@ fn act(sim: &mut Sim, action: &Action) -> Run {
     }
 }
 
-fn choose<T: Copy>(among: &[T], pick: Pick) -> Option<T> {
+pub fn choose<T: Copy>(among: &[T], pick: Pick) -> Option<T> {
     let at = usize::from(pick).checked_rem(among.len())?;
     among.get(at).copied()
 }
@@ -158,70 +150,22 @@ fn growing(sim: &Sim) -> Vec<(ItemId, Stream)> {
     streams.collect()
 }
 
-pub fn judge(judged: &Judged) -> Judgement {
-    let risk = if judged.risky { Risk::High } else { Risk::Medium };
-    let key = |what: &&str| Key { what: (*what).into(), risk };
-    Judgement {
-        safe: judged.safe,
-        confined: judged.confined,
-        sandbox: judged.sandbox,
-        refusal: judged.refused.then(|| "Never".into()),
-        risk,
-        keys: judged.keys.iter().map(key).collect(),
-        ..judgement(judged.effect)
-    }
-}
-
-fn send(sim: &mut Sim, text: &str, can_approve: bool) -> Run {
-    let origin = Origin { who: who(), can_approve };
-    let (content, tokens) = (parts(text), 3);
-    let (client_ref, delivery) = (Some("ref".into()), Delivery::Queue);
-    let send = Send { content, origin, client_ref, delivery, tokens };
-    sim.command(Command::Send(Box::new(send)))
-}
-
 fn bring_on(sim: &mut Sim, go: &Go) -> Run {
-    let Some(turn) = sim.state.turn() else { return send(sim, go.text, true) };
+    let said = speak::send(&go.said);
+    let Some(turn) = sim.state.turn() else { return sim.command(said) };
     let waits = !turn.waits.is_empty();
+    let asks = turn.waits.values().any(|open| open.ask != Ask::Approval);
     match choose(&sim.running, go.pick) {
         Some(Step::Ask(call)) if !waits || go.pick.is_multiple_of(2) => {
-            say(sim, call, &go.blocks, &go.judged, true)
+            say(sim, call, &go.blocks, &go.judged, There::All)
         }
         Some(Step::Run(item)) => end_tool(sim, item, go.end, go.pick.is_multiple_of(2)),
-        _ => settle(sim, Wanted::Presented, &go.reply),
-    }
-}
-
-fn settle(sim: &mut Sim, wanted: Wanted, reply: &Reply) -> Run {
-    let open: Vec<WaitId> =
-        sim.state.turn().map(|turn| turn.waits.keys().copied().collect()).unwrap_or_default();
-    let wait = match wanted {
-        Wanted::Presented => WaitRef::Presented,
-        Wanted::Open(pick) => choose(&open, pick).map_or(WaitRef::Presented, WaitRef::Id),
-        Wanted::Recent(back) => {
-            let seq = sim.state.last_seq().0.saturating_sub(u64::from(back));
-            WaitRef::Id(WaitId(Seq(seq)))
+        _ if asks && go.pick.is_multiple_of(3) => sim.command(said),
+        _ => {
+            let command = speak::settle(sim, Wanted::Presented, &go.reply);
+            sim.command(command)
         }
-    };
-    let reply = match reply {
-        Reply::Approve => WaitReply::Approve,
-        Reply::Always => WaitReply::ApproveAlways,
-        Reply::Instead(judged) => WaitReply::ApproveInstead {
-            args: "{\"patch\":\"theirs\"}".into(),
-            always: judged.sandbox,
-            judgement: Box::new(judge(judged)),
-        },
-        Reply::Deny { message, ends } => WaitReply::Deny {
-            message: message.map(Into::into),
-            then: if *ends { Then::EndTurn } else { Then::Continue },
-        },
-        Reply::Explain => WaitReply::Explain,
-    };
-    sim.command(Command::Settle { wait, reply, by: who() })
-}
-
-fn interrupt(sim: &mut Sim) -> Run {
-    sim.command(Command::Interrupt { reason: "enough".into(), by: who() })
+    }
 }
 
 fn begin(sim: &mut Sim, call: Pick, kind: Kind, block: Option<u8>) -> Run {
@@ -244,15 +188,20 @@ fn end_block(sim: &mut Sim, item: Pick, signed: bool) -> Run {
     sim.report(Report::BlockEnded { call, block, opaque: signed.then(seal) })
 }
 
-fn answer(sim: &mut Sim, call: CallId, judged: &[Judged], answerable: bool) -> Run {
+fn answer(sim: &mut Sim, call: CallId, judged: &[Judged], there: There) -> Run {
     let asked = items(sim).filter(|(_, item)| item.call == call);
     let asked = asked.filter(|(_, item)| matches!(item.kind, ItemKind::ToolCall { .. }));
     let proposals = asked.zip(judged).map(|((id, item), judged)| {
         let args = sim.live.text(id, Stream::Args).into();
-        Proposal { block: item.block, args, judgement: Box::new(judge(judged)) }
+        Proposal { block: item.block, args, judgement: Box::new(speak::judge(judged)) }
     });
-    let (proposals, usage) = (proposals.collect(), Some(usage()));
+    let (proposals, usage, answerable) = (proposals.collect(), Some(usage()), answerable(there));
     sim.report(Report::Answered { call, usage, proposals, answerable })
+}
+
+fn answerable(there: There) -> Answerable {
+    let (approvals, questions) = (there == There::All, there != There::Nobody);
+    Answerable { approvals, questions }
 }
 
 fn usage() -> Usage {
@@ -264,7 +213,7 @@ fn say(
     call: CallId,
     blocks: &[(Kind, &'static str)],
     judged: &[Judged],
-    answerable: bool,
+    there: There,
 ) -> Run {
     let at = calls(sim).iter().position(|open| *open == call).unwrap_or_default();
     for (kind, text) in blocks {
@@ -273,7 +222,7 @@ fn say(
             sim.grow(item, stream, text, 0);
         }
     }
-    answer(sim, call, judged, answerable)
+    answer(sim, call, judged, there)
 }
 
 fn end_tool(sim: &mut Sim, item: ItemId, end: End, seen: bool) -> Run {
@@ -290,7 +239,7 @@ fn stray(sim: &mut Sim, about: u16, report: Stray) -> Run {
         Stray::BlockEnded => Report::BlockEnded { call, block, opaque: None },
         Stray::Answered => {
             let (usage, proposals) = (None, Vec::new());
-            Report::Answered { call, usage, proposals, answerable: true }
+            Report::Answered { call, usage, proposals, answerable: answerable(There::All) }
         }
         Stray::Failed => Report::CallFailed { call, fault: fault() },
         Stray::Stopped => Report::CallStopped { call },
@@ -301,8 +250,9 @@ fn stray(sim: &mut Sim, about: u16, report: Stray) -> Run {
 /// Interrupts, lets every performer report, and checks that the turn is over then.
 fn drain(sim: &mut Sim, last: &[Last]) -> Run {
     let Some(turn) = sim.state.turn().map(|turn| turn.id) else { return Ok(()) };
-    interrupt(sim)?;
+    sim.command(speak::interrupt(sim, None))?;
     let interrupted = sim.is_interrupted();
+    let spoken_to = sim.state.turn().is_some_and(|turn| turn.spoken_to);
     let mut last = last.iter().copied().chain(std::iter::repeat(Last::Stopped));
     for step in sim.running.clone() {
         let word = last.next().unwrap_or(Last::Stopped);
@@ -318,7 +268,7 @@ fn drain(sim: &mut Sim, last: &[Last]) -> Run {
                     risky: false,
                     keys: Vec::new(),
                 };
-                answer(sim, call, &[judged.clone(), judged], true)?;
+                answer(sim, call, &[judged.clone(), judged], There::All)?;
             }
             (Step::Ask(call), Last::Failed) => {
                 sim.report(Report::CallFailed { call, fault: fault() })?;
@@ -332,7 +282,10 @@ fn drain(sim: &mut Sim, last: &[Last]) -> Run {
     let open = sim.state.turn();
     let over = open.is_none_or(|open| open.id != turn);
     ensure!(over, "[9] everything reported, yet {open:?} is open");
-    ensure!(!interrupted || open.is_none(), "[9] a turn began after an interrupt");
+    let rests = interrupted && !spoken_to;
+    ensure!(!rests || open.is_none(), "[9] a turn began after an interrupt");
+    let waits = interrupted && spoken_to && !sim.state.queue().is_empty();
+    ensure!(!waits || open.is_some(), "[9] whoever spoke during the stop is kept waiting");
     sim.count("drained");
     Ok(())
 }

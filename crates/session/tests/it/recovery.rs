@@ -5,17 +5,24 @@ use polyloop_session::event::{CallOutcome, Event, Outcome};
 use polyloop_session::item::End;
 use polyloop_session::policy::{Effect, Mode};
 use polyloop_session::recover::{CRASH_REASON, CRASHED_TOOL_TEXT};
-use polyloop_session::{Live, recover};
+use polyloop_session::{Delivery, Live, recover};
 
-use super::action::{Action, Go, Judged, Kind, Reply, Start, Wanted};
-use super::make::{created, judgement, queued};
+use super::action::{Action, Aim, Go, Judged, Kind, Reply, Said, Start, There, Wanted};
+use super::make::{
+    ASKS_ONE, ASKS_TWO, approve, created, interrupt, judgement, queued, said as saying, who,
+};
 use super::play::play;
-use super::script::Script;
+use super::script::{DENY, Script};
 
 fn judged(effect: Effect) -> Judged {
     let (safe, confined, sandbox, refused, risky) = (false, true, true, false, false);
     let keys = vec![if effect == Effect::Edit { "edit" } else { "touch" }];
     Judged { effect, safe, confined, sandbox, refused, risky, keys }
+}
+
+fn said(text: &'static str) -> Said {
+    let (can_approve, client_ref, delivery) = (true, None, Delivery::Queue);
+    Said { text, can_approve, client_ref, delivery, run: None }
 }
 
 /// A session that meets everything that can be open: streaming, waiting, explaining, running.
@@ -24,14 +31,15 @@ fn rich() -> Vec<Action> {
         call: 0,
         blocks: blocks.to_vec(),
         judged: effects.iter().map(|effect| judged(*effect)).collect(),
-        answerable: true,
+        there: There::All,
     };
+    let send = |text| Action::Send(said(text));
     let settle = |reply| Action::Settle { wait: Wanted::Presented, reply };
     let end = || Action::EndTool { item: 0, end: End::Whole, seen: true };
     let tools = [(Kind::Text, "I do"), (Kind::Tool, "{1}"), (Kind::Tool, "{2}"), (Kind::Tool, "3")];
     vec![
-        Action::Send { text: "one", can_approve: true },
-        Action::Send { text: "two", can_approve: true },
+        send("one"),
+        send("two"),
         Action::Begin { call: 0, kind: Kind::Reasoning, block: None },
         Action::Grow { item: 0, text: "hm", again: 0 },
         Action::EndBlock { item: 0, signed: true },
@@ -42,17 +50,30 @@ fn rich() -> Vec<Action> {
         Action::Begin { call: 0, kind: Kind::Text, block: None },
         Action::Grow { item: 0, text: "it would", again: 0 },
         settle(Reply::Always),
-        Action::Answer { call: 0, judged: Vec::new(), answerable: true },
+        Action::Answer { call: 0, judged: Vec::new(), there: There::All },
         Action::Grow { item: 0, text: "more", again: 0 },
         end(),
         settle(Reply::Deny { message: None, ends: true }),
         say(&[(Kind::Tool, "{4}")], &[Effect::Edit]),
-        settle(Reply::Approve),
+        settle(Reply::Approve(None)),
         Action::Grow { item: 0, text: "half", again: 0 },
-        Action::Interrupt,
+        Action::Interrupt(None),
         end(),
         Action::Compact,
         say(&[(Kind::Text, "s")], &[]),
+        Action::Send(Said { client_ref: Some("mine"), ..said("three") }),
+        Action::SetMode(Mode::Plan),
+        say(&[(Kind::Tool, ASKS_TWO), (Kind::Tool, ASKS_ONE)], &[Effect::Question, Effect::Plan]),
+        settle(Reply::Form(vec![(1, vec!["Red", "my own"])])),
+        settle(Reply::Approve(Some("but slowly"))),
+        Action::Cancel(Aim::Named("mine")),
+        Action::Stopped(0),
+        Action::Send(said("four")),
+        say(&[(Kind::Tool, ASKS_ONE)], &[Effect::Question]),
+        Action::Close,
+        Action::Send(Said { delivery: Delivery::AnswerQuestion, ..said("five") }),
+        say(&[(Kind::Tool, ASKS_ONE)], &[Effect::Question]),
+        Action::Send(Said { delivery: Delivery::AnswerQuestion, ..said("red") }),
     ]
 }
 
@@ -65,10 +86,22 @@ fn start() -> Start {
 fn a_crash_at_any_entry_loses_nothing_and_runs_nothing_twice() {
     let whole = play(&start(), &rich()).unwrap();
     let entries = whole.log.len();
-    for what in ["explain_asked", "wait_settled", "turn_stopping", "tool_started", "compacted"] {
+    for what in [
+        "explain_asked",
+        "wait_settled",
+        "turn_stopping",
+        "tool_started",
+        "compacted",
+        "question answered by form",
+        "question answered by message",
+        "plan approved in plan mode",
+        "cancelled a turn",
+        "ended with a turn",
+        "spoke to an ended session",
+    ] {
         assert!(whole.tally.contains_key(what), "the session is not rich any more: no {what}");
     }
-    for after in 0..entries as u8 {
+    for after in 0..u8::try_from(entries).unwrap() {
         for again in [None, Some(0), Some(1), Some(2), Some(3)] {
             let mut actions = vec![Action::Fuse(after)];
             actions.extend(rich());
@@ -76,8 +109,8 @@ fn a_crash_at_any_entry_loses_nothing_and_runs_nothing_twice() {
             actions.push(Action::Resume);
             actions.push(Action::Go(Box::new(Go {
                 pick: 0,
-                text: "go on",
-                reply: Reply::Approve,
+                said: said("go on"),
+                reply: Reply::Approve(None),
                 blocks: vec![(Kind::Text, "done")],
                 judged: Vec::new(),
                 end: End::Whole,
@@ -136,7 +169,7 @@ fn an_open_wait_survives_and_its_answer_runs_the_tool() {
     assert_eq!(script.wait(), wait);
     assert_eq!(script.sim.running, []);
     script.settle(WaitReply::Explain).text("once more").answer(&[]);
-    script.settle(WaitReply::Approve).end_tools();
+    script.settle(approve()).end_tools();
     let prompt = script.prompt();
     assert!(
         prompt.ends_with("told: because\nuser: Before deciding on that call I was told: once more")
@@ -148,10 +181,7 @@ fn an_interrupt_that_a_crash_overtook_withdraws_the_wait() {
     let mut script = Script::new(Mode::Suggest);
     script.send("go").tool("a").answer(&[judgement(Effect::Execute)]);
     script.sim.fuse = Some(1);
-    let by = super::make::who();
-    let reason = "enough".into();
-    let command = polyloop_session::Command::Interrupt { reason, by };
-    assert!(script.sim.command(command).is_err(), "the fuse burns down after TurnStopping");
+    assert!(script.sim.command(interrupt()).is_err(), "the fuse burns down after TurnStopping");
     script.crash();
     assert!(script.sim.state.turn().is_none());
     assert_eq!(script.sim.tally["wait_withdrawn"], 1);
@@ -202,4 +232,67 @@ fn what_a_person_interrupted_is_told_from_what_a_crash_did() {
     assert!(by_person(&script));
     script.resume().interrupt().crash();
     assert!(by_person(&script), "the crash came after the interrupt");
+}
+
+fn asking(mode: Mode, effect: Effect) -> Script {
+    let mut script = Script::new(mode);
+    script.send("go").asks("a", ASKS_ONE).answer(&[judgement(effect)]);
+    script
+}
+
+#[test]
+fn an_open_question_survives_and_its_answer_goes_on_with_the_turn() {
+    for effect in [Effect::Question, Effect::Plan] {
+        let mut script = asking(Mode::Plan, effect);
+        let (wait, open) = (script.wait(), script.sim.state.turn().unwrap().waits.clone());
+        script.crash().crash();
+        assert_eq!(script.wait(), wait);
+        assert_eq!(script.sim.state.turn().unwrap().waits, open);
+        assert_eq!(script.sim.running, []);
+        script.settle(saying("red"));
+        assert!(script.prompt().contains("\nresult a: The user "), "{}", script.prompt());
+    }
+}
+
+/// The fuse burns down between the answer and the end of the call it answers.
+#[test]
+fn an_answer_given_before_a_crash_is_told_to_the_model_after_it() {
+    let rows = [
+        (Effect::Question, 1, saying("red"), "result a: The user answered: Red"),
+        (Effect::Question, 1, DENY, "error a: The user does not want to answer that."),
+        (
+            Effect::Plan,
+            2,
+            saying("slowly"),
+            "result a: The user approved the plan. Go ahead with it.",
+        ),
+    ];
+    for (effect, fuse, reply, told) in rows {
+        let mut script = asking(Mode::Plan, effect);
+        script.sim.fuse = Some(fuse);
+        let wait = polyloop_session::WaitRef::Presented;
+        let command = polyloop_session::Command::Settle { wait, reply, by: who() };
+        assert!(script.sim.command(command).is_err(), "{told}");
+        assert_eq!(script.sim.tally.get("item_completed"), None);
+        script.crash().resume();
+        assert!(script.prompt().contains(told), "{}", script.prompt());
+        let mode = if effect == Effect::Plan { Mode::Suggest } else { Mode::Plan };
+        assert_eq!(script.sim.state.mode(), mode);
+    }
+}
+
+#[test]
+fn a_turn_that_recovery_begins_tells_what_was_before_it() {
+    let mut script = asking(Mode::Suggest, Effect::Question);
+    script.send("two");
+    script.sim.fuse = Some(2);
+    let wait = polyloop_session::WaitRef::Presented;
+    let (reply, by) = (super::script::DENY_AND_END, who());
+    assert!(script.sim.command(polyloop_session::Command::Settle { wait, reply, by }).is_err());
+    script.crash();
+    let told = script.sim.log.iter().rev().find_map(|entry| match &entry.event {
+        Event::TurnStarted { earlier, .. } => *earlier,
+        _ => None,
+    });
+    assert_eq!(told, Some(3), "the message, the question, and its answer");
 }

@@ -7,10 +7,10 @@ use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult};
 use polyloop_session::policy::{Judgement, Mode};
 use polyloop_session::wait::Then;
 use polyloop_session::{
-    CallId, Command, ItemId, Proposal, Report, Seq, Step, Stream, WaitId, WaitRef,
+    Answerable, CallId, Command, ItemId, Proposal, Report, Seq, Step, Stream, WaitId, WaitRef,
 };
 
-use super::make::{LIMITS, created, send, spoken, tool, who};
+use super::make::{LIMITS, created, interrupt, send, spoken, tool, who};
 use super::sim::{Halt, Run, Sim};
 
 pub struct Script {
@@ -54,8 +54,12 @@ impl Script {
         self
     }
 
+    pub fn close(&mut self) -> &mut Script {
+        self.command(Command::Close { by: who() })
+    }
+
     pub fn interrupt(&mut self) -> &mut Script {
-        self.command(Command::Interrupt { reason: "enough".into(), by: who() })
+        self.command(interrupt())
     }
 
     pub fn resume(&mut self) -> &mut Script {
@@ -128,6 +132,12 @@ impl Script {
         self
     }
 
+    /// A tool call of these arguments.
+    pub fn asks(&mut self, name: &str, args: &str) -> &mut Script {
+        self.block(tool(name, name), args);
+        self
+    }
+
     /// The newest block is whole.
     pub fn end_block(&mut self, opaque: Option<Opaque>) -> &mut Script {
         let turn = self.sim.state.turn().expect("a turn is open");
@@ -152,6 +162,7 @@ impl Script {
             judgement: Box::new(judgement.clone()),
         });
         let proposals = proposals.collect();
+        let answerable = Answerable { approvals: answerable, questions: answerable };
         self.report(Report::Answered { call, usage: None, proposals, answerable })
     }
 

@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 
 use polyloop_session::event::{Event, Level, Stop};
 use polyloop_session::history::{Prompt, prompt};
+use polyloop_session::policy::Mode;
 use polyloop_session::state::ToolPhase;
 use polyloop_session::{
-    CallId, Command, Growth, ItemId, Limits, Live, LogEntry, Next, Report, State, Step, Stream,
-    Timestamp, absorb, decide, next, recover,
+    Answerable, CallId, Command, Growth, ItemId, Limits, Live, LogEntry, Next, Report, State, Step,
+    Stream, Timestamp, absorb, decide, next,
 };
 
 use super::audit::Audit;
-use super::make::fold;
+use super::heard::heard;
 use super::names::named;
+
+mod crash;
 
 pub enum Halt {
     /// The fuse burnt down: the process is gone, the log and the journal are not.
@@ -95,6 +98,7 @@ impl Sim {
             self.same_prompt(*call)?;
         }
         self.audit.entry(&entry, Some(&self.live))?;
+        self.allowed(&entry.event)?;
         let json = serde_json::to_string(&entry).map_err(|error| error.to_string())?;
         let read: LogEntry =
             serde_json::from_str(&json).map_err(|error| format!("{error} in {json}"))?;
@@ -113,6 +117,21 @@ impl Sim {
         self.finished(&entry)?;
         self.count(json.split('"').skip_while(|word| *word != "type").nth(2).unwrap_or(""));
         self.log.push(entry);
+        Ok(())
+    }
+
+    /// What the log alone cannot tell.
+    fn allowed(&self, event: &Event) -> Run {
+        match event {
+            Event::ModeSet { mode: Mode::Bypass, .. } => {
+                ensure!(self.limits.bypass_allowed, "[4] bypass is set, and is not allowed");
+            }
+            Event::TurnStarted { earlier, .. } => {
+                let pieces = self.state.line().pieces().len() as u64;
+                ensure!(*earlier == Some(pieces), "[13] {earlier:?} pieces before, not {pieces}");
+            }
+            _ => {}
+        }
         Ok(())
     }
 
@@ -154,8 +173,14 @@ impl Sim {
         let turn = state.turn();
         let (theirs, ours) = (self.audit.open_turn(), turn.map(|turn| turn.id));
         ensure!(theirs == ours, "[5] the open turn is {ours:?}, the log says {theirs:?}");
-        let (theirs, ours) = (self.audit.mode, state.mode());
+        let session = &self.audit.session;
+        session.batch_ended()?;
+        let (theirs, ours) = (session.mode, state.mode());
         ensure!(theirs == ours, "the mode is {ours:?}, the log says {theirs:?}");
+        let (theirs, ours) = (session.settings.as_ref(), state.settings());
+        ensure!(theirs == ours, "[13] settings are {ours:?}, the log says {theirs:?}");
+        let (theirs, ours) = (session.closed, state.is_closed());
+        ensure!(theirs == ours, "[12] ended: {ours}, the log says {theirs}");
         let known = |key| state.grants().contains(key);
         ensure!(self.audit.grants.iter().all(known), "a grant was forgotten");
         let Some(turn) = turn else { return Ok(()) };
@@ -226,8 +251,11 @@ impl Sim {
 
     pub fn command(&mut self, command: Command) -> Run {
         let (before, entries) = (self.state.clone(), self.log.len());
-        match decide(&self.state, command, &self.limits) {
+        match decide(&self.state, command.clone(), &self.limits) {
             Ok(events) => {
+                for what in heard(&self.state, &command, &events)? {
+                    self.count(what);
+                }
                 self.record(events)?;
                 self.advance()
             }
@@ -244,6 +272,10 @@ impl Sim {
 
     pub fn report(&mut self, report: Report) -> Run {
         let (fits, told) = (self.fits(&report), format!("{report:?}"));
+        let seen = match &report {
+            Report::Answered { answerable, .. } => *answerable,
+            _ => Answerable::default(),
+        };
         let ends = matches!(
             report,
             Report::Answered { .. }
@@ -255,9 +287,26 @@ impl Sim {
         let events = absorb(&self.state, &self.live, report);
         ensure!(fits || events.is_empty(), "stale {told} gives {events:?}");
         ensure!(!(fits && ends && events.is_empty()), "{told} was lost");
+        for event in &events {
+            self.addressed(event, seen)?;
+        }
         self.count(if fits { "report" } else { "stale report" });
         self.record(events)?;
         self.advance()
+    }
+
+    /// Leave is asked of those who can give it, anything else also of those who can answer.
+    fn addressed(&mut self, event: &Event, seen: Answerable) -> Run {
+        let Event::ToolProposed { judgement, answerable, .. } = event else { return Ok(()) };
+        let asks = judgement.effect.asks();
+        let want = if asks { seen.approvals || seen.questions } else { seen.approvals };
+        ensure!(*answerable == want, "[11] {event:?}, and there were {seen:?}");
+        match (asks, seen.approvals, want) {
+            (true, _, false) => self.count("asked nobody"),
+            (true, false, true) => self.count("asked one who only answers"),
+            _ => {}
+        }
+        Ok(())
     }
 
     fn fits(&self, report: &Report) -> bool {
@@ -288,51 +337,6 @@ impl Sim {
         assert_eq!(self.live.text(item, stream), want);
     }
 
-    /// The process dies, and a new one opens the session. `again`: it dies once more after so
-    /// many entries of its recovery.
-    pub fn crash(&mut self, again: Option<u32>) -> Run {
-        self.count("crash");
-        self.fuse = again;
-        self.running.clear();
-        let folded = fold(&self.log);
-        ensure!(folded == self.state, "[1] the state is not the fold of its log");
-        self.state = folded;
-        self.live = Live::default();
-        let turn = self.state.turn();
-        for growth in &self.journal {
-            if turn.is_some_and(|turn| turn.items.contains_key(&growth.item)) {
-                self.live.grow(growth);
-            }
-        }
-        let stays = turn.is_some_and(|turn| !turn.waits.is_empty() && turn.stopping.is_none());
-        match self.record(recover(&self.state, &self.live)) {
-            Err(Halt::Crashed) => return self.crash(None),
-            other => other?,
-        }
-        self.fuse = None;
-        self.rests(stays)?;
-        self.advance()?;
-        ensure!(stays || self.running.is_empty(), "[5] something runs before a client asks");
-        Ok(())
-    }
-
-    fn rests(&mut self, stays: bool) -> Run {
-        let open = self.state.turn();
-        ensure!(stays == open.is_some(), "[5] after a crash the turn is {open:?}");
-        let again = recover(&self.state, &self.live);
-        ensure!(again.is_empty(), "[5] recovering twice gives {again:?}");
-        ensure!(self.live.growths().all(|g| g.stream == Stream::Args), "live is not empty");
-        let Some(turn) = open else { return Ok(()) };
-        ensure!(turn.calls.is_empty(), "[5] calls are open after a crash");
-        let waits = turn
-            .items
-            .values()
-            .all(|item| !matches!(item.tool, None | Some(ToolPhase::Running { .. })));
-        ensure!(waits, "[5] items are open after a crash");
-        self.count("crash with a wait");
-        Ok(())
-    }
-
     /// Whether the open turn was stopped by a person.
     pub fn is_interrupted(&self) -> bool {
         let stopping = self.state.turn().and_then(|turn| turn.stopping.as_ref());
@@ -343,6 +347,8 @@ impl Sim {
 fn may_change_nothing(event: &Event, state: &State) -> bool {
     match event {
         Event::Noticed { .. } | Event::Adopted { .. } => true,
+        // The same value again, or a file that another program left without settings.
+        Event::SettingSet { .. } => true,
         Event::ModeSet { mode, .. } => *mode == state.mode(),
         _ => false,
     }

@@ -31,6 +31,7 @@ pub struct Story {
 struct Told {
     seq: Seq,
     call: Option<CallId>,
+    item: Option<ItemId>,
     line: Line,
 }
 
@@ -55,11 +56,11 @@ impl Story {
             Event::MessageQueued { content, .. } => {
                 self.queue.insert(MessageId(seq), spoken(content));
             }
-            Event::TurnStarted { work: Work::Message { message } } => {
+            Event::TurnStarted { work: Work::Message { message }, .. } => {
                 let text = self.queue.remove(message).ok_or("a turn without its message")?;
                 self.told(seq, None, Line::User(text));
             }
-            Event::TurnStarted { work: Work::Resume { .. } } => {
+            Event::TurnStarted { work: Work::Resume { .. }, .. } => {
                 self.told(seq, None, Line::User(RESUME_TEXT.into()));
             }
             Event::CallStarted { purpose, .. } => {
@@ -92,7 +93,7 @@ impl Story {
     }
 
     fn told(&mut self, seq: Seq, call: Option<CallId>, line: Line) {
-        self.texts.push(Told { seq, call, line });
+        self.texts.push(Told { seq, call, item: None, line });
     }
 
     fn adopted(&mut self, seq: Seq, piece: &Adopted) {
@@ -125,7 +126,7 @@ impl Story {
             return;
         }
         match self.calls.get(&call) {
-            Some(Purpose::Think) => self.told(seq, Some(call), Line::Agent(text.into())),
+            Some(Purpose::Think) => self.said(seq, call, item, text),
             Some(Purpose::Explain { wait }) => {
                 let told = format!("{EXPLAINED_PREFIX}{text}");
                 match self.waits.get(wait) {
@@ -139,6 +140,15 @@ impl Story {
         }
     }
 
+    /// Texts of one call stand in the order they began, whichever was finished first.
+    fn said(&mut self, seq: Seq, call: CallId, item: ItemId, text: &str) {
+        let later = |told: &Told| told.call == Some(call) && told.item > Some(item);
+        let from_end = self.texts.iter().rev().take_while(|told| later(told)).count();
+        let (call, item) = (Some(call), Some(item));
+        let told = Told { seq, call, item, line: Line::Agent(text.into()) };
+        self.texts.insert(self.texts.len() - from_end, told);
+    }
+
     fn compacted(&mut self, upto: Seq, summary: &str) -> Checked {
         for tool in &self.tools {
             let Some((result, ..)) = tool.result else { continue };
@@ -148,7 +158,7 @@ impl Story {
         self.tools.retain(|tool| tool.seq > upto);
         self.texts.retain(|told| told.seq > upto);
         let line = Line::User(format!("{SUMMARY_PREFIX}{summary}"));
-        self.texts.insert(0, Told { seq: upto, call: None, line });
+        self.texts.insert(0, Told { seq: upto, call: None, item: None, line });
         Ok(())
     }
 

@@ -121,6 +121,7 @@ fn assembled(chunks: Vec<Chunk>) -> Answer {
                     }
                 });
             }
+            Chunk::Raw { json, .. } => panic!("the offline model has nothing raw: {json}"),
             Chunk::Usage(usage) => {
                 assert!(open.is_none() && answer.usage.is_none());
                 answer.usage = Some(usage);

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::Args;
 use super::environment::{Ground, bash, environment};
 use super::output::Output;
+use super::touched::Touched;
 use crate::shell::Scope;
 use crate::tool::{Place, Progress, Run};
 
@@ -77,6 +78,7 @@ struct Running {
     deadline: Instant,
     woken: bool,
     stop: CancellationToken,
+    touched: Option<Touched>,
 }
 
 impl Running {
@@ -93,9 +95,14 @@ impl Running {
             return Err(ended(End::Interrupted, None, Some("Interrupted.".to_owned()), started));
         }
         let helper = place.helper.clone();
-        let job = tokio::task::spawn_blocking(move || job(&args, &place, safe)).await;
-        let job = job.map_err(|_| failed("bash: broke; a fault of the server".to_owned()))?;
-        let job = job.map_err(&failed)?;
+        let job = tokio::task::spawn_blocking(move || {
+            let job = job(&args, &place, safe)?;
+            // What was judged safe changes nothing.
+            let touched = (!safe).then(|| Touched::before(&args.script, &job.cwd, &place.cwd));
+            Ok((job, touched))
+        });
+        let broke = |_| failed("bash: broke; a fault of the server".to_owned());
+        let (job, touched) = job.await.map_err(broke)?.map_err(&failed)?;
         let not_started = |error| failed(format!("bash: could not be started: {error}"));
 
         let mut helper =
@@ -112,6 +119,7 @@ impl Running {
             deadline: later(started, job.time_limit),
             woken: false,
             stop,
+            touched,
         };
         if let Some(control) = &mut running.control {
             // If the helper takes no job, its report, or that there is none, tells.
@@ -201,7 +209,12 @@ impl Running {
             end = End::Interrupted;
         }
         let seen = self.output.seen(note.as_deref());
-        ended(end, exit_code, seen, self.started)
+        let mut last = ended(end, exit_code, seen, self.started);
+        if let (Some(touched), Progress::Ended { result, .. }) = (self.touched.take(), &mut last) {
+            let changes = tokio::task::spawn_blocking(move || touched.changes()).await;
+            result.files = changes.unwrap_or_default();
+        }
+        last
     }
 }
 

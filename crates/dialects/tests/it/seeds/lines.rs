@@ -94,7 +94,8 @@ pub fn line_request(text: &str) {
 pub fn line_response(text: &str) {
     adopts(text, None);
     let mut events = asked_for(&["git", "status"]);
-    let answer = Answer::Approved { grants: Vec::new(), instead: None };
+    let answer =
+        Answer::Approved { grants: Vec::new(), instead: None, message: None, always: false };
     events.push(Event::WaitSettled { wait: wait(6), answer, by: who() });
     writes(&text.replace("YES", "yes"), events);
 }

@@ -2,10 +2,10 @@
 //! id, after a restart too. They look like UUIDs (version 8) and hold their place in the last
 //! group, so that an answer can name the request it answers.
 
-use polyloop_session::{Seq, SessionId, WaitId};
+use polyloop_session::{Seq, SessionId, TurnId, WaitId};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IdKind {
+pub(crate) enum IdKind {
     /// A message about an entry; part `n` of it.
     Entry(u16),
     /// Characters of an item, by their offset.
@@ -14,24 +14,32 @@ pub(super) enum IdKind {
     Request,
     /// An answer to one client, by the connection's count.
     Reply,
+    /// A turn, as clients that know runs call it.
+    Run,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ids {
+pub(crate) struct Ids {
     session: u64,
 }
 
 impl Ids {
-    pub(super) fn new(session: Option<&SessionId>) -> Ids {
+    pub(crate) fn new(session: Option<&SessionId>) -> Ids {
         Ids { session: fnv(session.map_or("", SessionId::as_str).bytes()) }
     }
 
-    pub(super) fn id(self, kind: IdKind, place: Seq) -> String {
+    /// Tells ids of this session from those of another, where they are made of places alone.
+    pub(crate) fn tag(self) -> String {
+        format!("{:08x}", self.session & 0xffff_ffff)
+    }
+
+    pub(crate) fn id(self, kind: IdKind, place: Seq) -> String {
         let (tag, salt) = match kind {
             IdKind::Entry(part) => (1, u64::from(part)),
             IdKind::Growth(offset) => (2, offset),
             IdKind::Request => (3, 0),
             IdKind::Reply => (4, 0),
+            IdKind::Run => (5, 0),
         };
         let low = place.0 & 0xffff_ffff_ffff;
         let mixed = fnv(self.session.to_le_bytes().into_iter().chain(salt.to_le_bytes()));
@@ -40,10 +48,18 @@ impl Ids {
     }
 
     /// The wait that a request id of this session names.
-    pub(super) fn wait(self, id: &str) -> Option<WaitId> {
-        let place = u64::from_str_radix(id.rsplit('-').next()?, 16).ok()?;
-        let wait = WaitId(Seq(place));
-        (self.id(IdKind::Request, wait.0) == id.to_ascii_lowercase()).then_some(wait)
+    pub(crate) fn wait(self, id: &str) -> Option<WaitId> {
+        self.place(IdKind::Request, id).map(WaitId)
+    }
+
+    /// The turn that a run's id names.
+    pub(crate) fn turn(self, id: &str) -> Option<TurnId> {
+        self.place(IdKind::Run, id).map(TurnId)
+    }
+
+    fn place(self, kind: IdKind, id: &str) -> Option<Seq> {
+        let place = Seq(u64::from_str_radix(id.rsplit('-').next()?, 16).ok()?);
+        (self.id(kind, place) == id.to_ascii_lowercase()).then_some(place)
     }
 }
 

@@ -1,0 +1,83 @@
+//! Reads what is new in a session's log and stores the messages in it.
+//!
+//! It may be ended at any point, and begun again by anyone: it goes on from the mark that stands in
+//! the database.
+
+use std::sync::Arc;
+
+use polyloop_session::{Event, MessageId, Seq, SessionId, Text};
+
+use super::database::Mark;
+use super::fold::{Fold, words};
+use super::store::Written;
+use super::{MessagesError, Shared};
+
+/// How often it is begun again because another server on the same database was faster. Each time it
+/// goes on from what that one has stored, unless their logs differ.
+const TRIES_MAX: u32 = 50;
+
+impl Shared {
+    pub(super) async fn catch_up(&self, id: &SessionId) -> Result<(), MessagesError> {
+        let reader = self.reader(id);
+        let _alone = reader.lock().await;
+        for _ in 0..TRIES_MAX {
+            match self.read_on(id).await? {
+                Written::Done => return Ok(()),
+                Written::Raced => {}
+            }
+        }
+        let why = format!("another server keeps storing other messages of session {id}");
+        Err(MessagesError::Failed { why })
+    }
+
+    async fn read_on(&self, id: &SessionId) -> Result<Written, MessagesError> {
+        let mut mark = match self.store.mark(id).await? {
+            Some(mark) if !self.is_in_log(id, &mark).await? => {
+                if self.store.clear(id, mark).await? == Written::Raced {
+                    return Ok(Written::Raced);
+                }
+                None
+            }
+            mark => mark,
+        };
+        let mut after = mark.as_ref().map_or(Seq::NONE, |mark| mark.seq);
+        let mut fold = Fold::default();
+        loop {
+            let page = self.log.read(id, after, Seq(u64::MAX)).await?;
+            let Some(last) = page.last() else { return Ok(Written::Done) };
+            after = last.seq;
+            for entry in &page {
+                if let Some(message) = fold.take(entry)
+                    && let Some(content) = self.queued(id, message).await?
+                {
+                    fold.begun(entry.seq, content);
+                }
+            }
+            let Some(batch) = fold.batch() else { continue };
+            let upto = Mark::of(&batch.upto);
+            let onto = mark.replace(upto.clone());
+            if self.store.write(id, onto, batch, upto).await? == Written::Raced {
+                return Ok(Written::Raced);
+            }
+        }
+    }
+
+    /// Otherwise the session was put away and another made under its name, or the end of its log
+    /// was lost with the machine.
+    async fn is_in_log(&self, id: &SessionId, mark: &Mark) -> Result<bool, MessagesError> {
+        let found = self.log.read(id, mark.seq.before(), mark.seq).await?;
+        Ok(found.first().is_some_and(|entry| Mark::of(entry) == *mark))
+    }
+
+    async fn queued(
+        &self,
+        id: &SessionId,
+        message: MessageId,
+    ) -> Result<Option<Text>, MessagesError> {
+        let found = self.log.read(id, message.0.before(), message.0).await?;
+        Ok(found.first().map(Arc::as_ref).and_then(|entry| match &entry.event {
+            Event::MessageQueued { content, .. } => Some(words(content)),
+            _ => None,
+        }))
+    }
+}

@@ -1,0 +1,118 @@
+//! Where sessions work, and what the model is told about it.
+//!
+//! A session may work in any folder inside the allowed roots; links are followed before that is
+//! judged. Never makes a folder, but for plans.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use polyloop_session::{SessionId, Text};
+
+use crate::tool::Place;
+
+/// Of a file that tells the model who it is or how to work here.
+const TOLD_BYTES_MAX: u64 = 64 * 1024;
+
+/// The folders that sessions may work in.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// What every place has in common; its folder is the one of sessions that named none.
+    pub common: Place,
+    /// Canonical; the common folder is one of them.
+    pub roots: Vec<PathBuf>,
+    /// Where plans are kept, a folder a session.
+    pub plans: Option<PathBuf>,
+}
+
+impl Places {
+    /// The folder, links followed, if work is allowed there; else why not.
+    pub fn folder(&self, wanted: &str) -> Result<PathBuf, String> {
+        let shown: String = wanted.chars().take(200).flat_map(char::escape_debug).collect();
+        let real = self
+            .common
+            .cwd
+            .join(wanted)
+            .canonicalize()
+            .map_err(|error| format!("working folder {shown}: {error}"))?;
+        if !real.is_dir() {
+            return Err(format!("working folder {shown}: is not a directory"));
+        }
+        if !self.roots.iter().any(|root| real.starts_with(root)) {
+            return Err(format!(
+                "working folder {shown}: is outside the allowed roots (WORKING_DIRECTORY, \
+                 WORKSPACE_ROOTS)"
+            ));
+        }
+        Ok(real)
+    }
+
+    /// Removes what is kept for a session that is gone.
+    pub async fn forget(&self, session: &SessionId) {
+        let Some(plans) = self.plans.as_ref().map(|plans| plans.join(session.as_str())) else {
+            return;
+        };
+        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(plans)).await;
+        match removed {
+            Ok(Err(error)) if error.kind() != ErrorKind::NotFound => {
+                tracing::warn!(%session, %error, "its plans could not be removed");
+            }
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    /// Where a turn of a session works. A folder that is gone or not allowed any more is not
+    /// entered: the server's own takes its place.
+    pub fn place(&self, session: &SessionId, cwd: Option<&str>) -> Place {
+        let cwd = cwd.and_then(|cwd| match self.folder(cwd) {
+            Ok(folder) => Some(folder),
+            Err(why) => {
+                tracing::warn!(%session, "{why}; working in the server's own directory");
+                None
+            }
+        });
+        let plans = self.plans.as_ref().map(|plans| plans.join(session.as_str()));
+        Place { cwd: cwd.unwrap_or_else(|| self.common.cwd.clone()), plans, ..self.common.clone() }
+    }
+}
+
+/// What the model is told before the conversation.
+#[derive(Clone, Debug)]
+pub struct Instructions {
+    /// Who it is, unless the folder has a `SOUL.md`.
+    pub role: Text,
+    /// How to work, whoever it is.
+    pub rules: Text,
+    /// The operator's own.
+    pub own: Option<Text>,
+}
+
+impl Instructions {
+    /// Read anew for each call, so that an edit of these files counts at once.
+    pub fn for_turn(&self, place: &Place) -> Text {
+        let soul = told(&place.cwd.join("SOUL.md"));
+        let role = soul.as_deref().unwrap_or(&self.role);
+        let mut parts = vec![role.trim().to_string(), self.rules.trim().to_string()];
+        if let Some(agents) = told(&place.cwd.join("AGENTS.md")) {
+            parts.push(agents.trim().to_string());
+        }
+        parts.push(format!("Working directory: {}", place.cwd.display()));
+        parts.extend(self.own.as_ref().map(|own| own.trim().to_string()));
+        parts.retain(|part| !part.is_empty());
+        let mut text = parts.join("\n\n");
+        text.push('\n');
+        text.into()
+    }
+}
+
+/// The text of a regular file; a long one is cut, a blank one is none.
+fn told(path: &Path) -> Option<String> {
+    // Opening a pipe would wait for a writer.
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    File::open(path).ok()?.take(TOLD_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    (!text.trim().is_empty()).then_some(text)
+}

@@ -1,0 +1,155 @@
+//! What the model is told before the conversation: its role, or the folder's `SOUL.md`; the rules;
+//! the folder's `AGENTS.md`; where it works; what the operator adds.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+
+use polyloop_agent::model::offline::Offline;
+use polyloop_session::Command;
+use polyloop_session::command::Send;
+use polyloop_session::event::RunOptions;
+
+use super::client::Client;
+use super::make::{message, send};
+use super::model::Noted;
+use super::rig::{OWN, ROLE, RULES, Rig};
+
+/// Of a file that tells the model something.
+const TOLD_BYTES_MAX: usize = 64 * 1024;
+
+struct Told {
+    rig: Rig,
+    noted: Noted,
+    client: Client,
+}
+
+impl Told {
+    async fn new() -> Told {
+        let (model, noted) = Noted::around(Arc::new(Offline));
+        let rig = Rig::new(|setup| setup.model(model));
+        let client = rig.client("s").await;
+        Told { rig, noted, client }
+    }
+
+    fn path(&self, file: &str) -> std::path::PathBuf {
+        self.rig.dir.path().join(file)
+    }
+
+    /// What the model is told when it is next asked.
+    async fn now(&mut self) -> String {
+        self.after(send("say: hi")).await
+    }
+
+    async fn after(&mut self, command: Command) -> String {
+        let calls = self.noted.calls();
+        self.client.command(command).await.unwrap();
+        self.client.until_idle().await.unwrap();
+        assert_eq!(self.noted.calls(), calls + 1);
+        self.noted.instructions().to_string()
+    }
+
+    fn place(&self) -> String {
+        format!("Working directory: {}", self.rig.dir.path().canonicalize().unwrap().display())
+    }
+
+    /// The whole, with these in the places that files may take.
+    fn want(&self, role: &str, agents: Option<&str>) -> String {
+        let place = self.place();
+        let parts = [Some(role), Some(RULES), agents, Some(&place), Some(OWN)];
+        let parts: Vec<&str> = parts.into_iter().flatten().collect();
+        parts.join("\n\n") + "\n"
+    }
+}
+
+#[tokio::test]
+async fn files_of_the_folder_take_their_places_at_once() {
+    let mut told = Told::new().await;
+    assert_eq!(told.now().await, told.want(ROLE, None));
+    fs::write(told.path("AGENTS.md"), "\n# Here\nUse tabs.\n\n").unwrap();
+    assert_eq!(told.now().await, told.want(ROLE, Some("# Here\nUse tabs.")));
+    fs::write(told.path("SOUL.md"), "You are a cat.\n").unwrap();
+    assert_eq!(told.now().await, told.want("You are a cat.", Some("# Here\nUse tabs.")));
+    fs::remove_file(told.path("AGENTS.md")).unwrap();
+    fs::write(told.path("SOUL.md"), "You are a dog.").unwrap();
+    assert_eq!(told.now().await, told.want("You are a dog.", None));
+    // A blank one says nothing, and a file that is linked is as good as any.
+    fs::write(told.path("SOUL.md"), " \n\t\n").unwrap();
+    fs::write(told.path("elsewhere"), "Use spaces.").unwrap();
+    symlink("elsewhere", told.path("AGENTS.md")).unwrap();
+    assert_eq!(told.now().await, told.want(ROLE, Some("Use spaces.")));
+}
+
+/// An edit counts within the turn: the next call is told.
+#[tokio::test]
+async fn each_call_is_told_anew() {
+    let mut told = Told::new().await;
+    told.client.send("ask: Well? | yes\nsay: hi").await.unwrap();
+    told.client.until("the question", |c| c.wait().is_some()).await.unwrap();
+    assert_eq!(*told.noted.instructions(), *told.want(ROLE, None));
+    fs::write(told.path("SOUL.md"), "You are a cat.").unwrap();
+    let answers = vec![(0, vec!["yes".into()])];
+    let reply = polyloop_session::command::WaitReply::Answer { answers };
+    told.client.settle(reply).await.unwrap();
+    told.client.until_idle().await.unwrap();
+    assert_eq!(*told.noted.instructions(), *told.want("You are a cat.", None));
+}
+
+/// A run in a folder of its own is told what that folder says, and nothing of the session's.
+#[tokio::test]
+async fn a_runs_own_folder_speaks_for_itself() {
+    let mut told = Told::new().await;
+    let sub = told.path("sub").canonicalize().unwrap_or_else(|_| {
+        fs::create_dir(told.path("sub")).unwrap();
+        told.path("sub").canonicalize().unwrap()
+    });
+    fs::write(told.path("SOUL.md"), "You are a cat.").unwrap();
+    fs::write(sub.join("AGENTS.md"), "Mind the gap.").unwrap();
+    let cwd = Some(sub.display().to_string().into());
+    let run = Some(Box::new(RunOptions { cwd, ..RunOptions::default() }));
+    let command = Command::Send(Box::new(Send { run, ..message("say: hi") }));
+    let place = format!("Working directory: {}", sub.display());
+    let want = [ROLE, RULES, "Mind the gap.", &place, OWN].join("\n\n") + "\n";
+    assert_eq!(told.after(command).await, want);
+    assert_eq!(told.now().await, told.want("You are a cat.", None));
+}
+
+fn fifo(path: &Path) {
+    rustix::fs::mkfifoat(rustix::fs::CWD, path, rustix::fs::Mode::RWXU).unwrap();
+}
+
+/// What is no regular file is not waited for.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_file_says_nothing() {
+    let mut told = Told::new().await;
+    fifo(&told.path("SOUL.md"));
+    symlink("/dev/zero", told.path("AGENTS.md")).unwrap();
+    assert_eq!(told.now().await, told.want(ROLE, None));
+    fs::remove_file(told.path("SOUL.md")).unwrap();
+    fs::remove_file(told.path("AGENTS.md")).unwrap();
+    fifo(&told.path("pipe"));
+    symlink("pipe", told.path("SOUL.md")).unwrap();
+    fs::create_dir(told.path("AGENTS.md")).unwrap();
+    assert_eq!(told.now().await, told.want(ROLE, None));
+}
+
+#[tokio::test]
+async fn of_a_long_file_the_beginning_is_told() {
+    let mut told = Told::new().await;
+    let file = File::create(told.path("SOUL.md")).unwrap();
+    file.set_len(1 << 30).unwrap();
+    let text = told.now().await;
+    let rest = told.want("", None).len();
+    assert!(text.len() <= TOLD_BYTES_MAX + rest, "{} bytes", text.len());
+    assert!(text.ends_with(&told.want("", None)));
+
+    fs::remove_file(told.path("SOUL.md")).unwrap();
+    // Cut inside a character, which takes no more than itself along.
+    fs::write(told.path("AGENTS.md"), format!("a{}", "ü".repeat(TOLD_BYTES_MAX))).unwrap();
+    let text = told.now().await;
+    let want = format!("a{}", "ü".repeat(TOLD_BYTES_MAX / 2 - 1));
+    assert!(text.contains(&want) && !text.contains(&format!("{want}ü")));
+    fs::write(told.path("AGENTS.md"), [&b"caf\xe9 "[..], &[b'x'; 9]].concat()).unwrap();
+    assert_eq!(told.now().await, told.want(ROLE, Some("caf\u{fffd} xxxxxxxxx")));
+}

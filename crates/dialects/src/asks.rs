@@ -1,0 +1,29 @@
+//! What is asked of people, as dialects without forms put it.
+
+use polyloop_session::policy::Judgement;
+use polyloop_session::wait::Question;
+
+/// A question or plan that reached somebody: dialects show it as such, not as a tool call.
+pub(crate) fn is_asked(judgement: &Judgement, answerable: bool) -> bool {
+    judgement.effect.asks() && judgement.refusal.is_none() && answerable
+}
+
+/// Questions with their options numbered, so that a number is an answer.
+pub(crate) fn question(questions: &[Question]) -> String {
+    let one = |question: &Question| {
+        let mut text = question.question.to_string();
+        for (option, number) in question.options.iter().zip(1..) {
+            text.push_str(&format!("\n{number}. {}", option.label));
+            let description = option.description.as_deref().unwrap_or("").trim();
+            if !description.is_empty() {
+                text.push_str(&format!(": {description}"));
+            }
+        }
+        if question.multi {
+            text.push_str("\n(several may be chosen, with commas between)");
+        }
+        text
+    };
+    let all: Vec<String> = questions.iter().map(one).collect();
+    all.join("\n\n")
+}

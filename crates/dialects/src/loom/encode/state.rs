@@ -1,0 +1,204 @@
+//! The state of a run as `values` shows it: a bounded fold.
+//!
+//! Texts are shortened when they come in and the oldest messages are let go, so that neither the
+//! fold nor an event that shows it grows with the run.
+
+use std::collections::VecDeque;
+
+use polyloop_session::item::Usage;
+
+use super::super::short::{json_bytes, short};
+use super::super::wire::{
+    PendingCall, ReactState, ReactUpdate, StateMessage, ToolOutcome, Usage as WireUsage,
+};
+
+/// All that `values` shows stays under 64 KiB: the bounds below add up to 53 KiB at most, and
+/// what is around them takes less than 4.
+const MESSAGE_BYTES_MAX: usize = 2 * 1024;
+const MESSAGES_BYTES_MAX: usize = 20 * 1024;
+/// What stands around a message's texts.
+const MESSAGE_FRAME_BYTES: usize = 72;
+const NAME_BYTES_MAX: usize = 128;
+const CALLS_MAX: usize = 16;
+const CALL_ARGUMENTS_BYTES_MAX: usize = 640;
+const RESULTS_MAX: usize = 16;
+const RESULT_BYTES_MAX: usize = 1024;
+
+#[derive(Default)]
+pub(super) struct State {
+    messages: VecDeque<StateMessage>,
+    messages_bytes: usize,
+    omitted: u64,
+    earlier: Option<u64>,
+    results: VecDeque<ToolOutcome>,
+    omitted_results: u64,
+    turn_count: u64,
+    usage: Option<Usage>,
+    total_usage: Option<Usage>,
+    after_last_think: u64,
+}
+
+/// A call that was proposed and is not done.
+pub(super) struct Pending<'a> {
+    pub call_id: &'a str,
+    pub name: &'a str,
+    pub args: &'a str,
+}
+
+/// What a node changed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Changed {
+    pub messages: bool,
+    pub calls: bool,
+    pub results: bool,
+    pub turn_count: bool,
+    pub usage: bool,
+    pub after_last_think: bool,
+}
+
+impl State {
+    pub(super) fn new(earlier: Option<u64>, message: Option<&str>) -> State {
+        let mut state = State { earlier, ..State::default() };
+        if let Some(text) = message {
+            state.add(StateMessage::User(short(text, MESSAGE_BYTES_MAX)));
+        }
+        state
+    }
+
+    fn add(&mut self, message: StateMessage) {
+        self.messages_bytes += bytes(&message);
+        self.messages.push_back(message);
+        // What the run was asked stays.
+        while self.messages_bytes > MESSAGES_BYTES_MAX
+            && let Some(oldest) = self.messages.remove(1)
+        {
+            self.messages_bytes = self.messages_bytes.saturating_sub(bytes(&oldest));
+            self.omitted += 1;
+        }
+    }
+
+    fn count(&self) -> u64 {
+        self.omitted + self.messages.len() as u64
+    }
+
+    pub(super) fn used(&mut self, usage: Option<Usage>) {
+        let Some(usage) = usage else { return };
+        self.usage = Some(usage);
+        self.total_usage.get_or_insert_default().add(usage);
+    }
+
+    pub(super) fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
+    /// A think ended well; it may have said something.
+    pub(super) fn thought(&mut self, said: &str) {
+        if !said.is_empty() {
+            self.add(StateMessage::Assistant(short(said, MESSAGE_BYTES_MAX)));
+        }
+        self.after_last_think = self.count();
+    }
+
+    pub(super) fn act_began(&mut self) {
+        self.results.clear();
+        self.omitted_results = 0;
+    }
+
+    pub(super) fn done(&mut self, call_id: &str, name: &str, content: &str, is_error: bool) {
+        self.results.push_back(ToolOutcome {
+            call_id: call_id.to_string(),
+            name: short(name, NAME_BYTES_MAX),
+            content: short(content, RESULT_BYTES_MAX),
+            is_error,
+        });
+        if self.results.len() > RESULTS_MAX {
+            self.results.pop_front();
+            self.omitted_results += 1;
+        }
+    }
+
+    /// The results of the act become messages.
+    pub(super) fn observed(&mut self) {
+        self.omitted += self.omitted_results;
+        for result in std::mem::take(&mut self.results) {
+            self.add(StateMessage::Tool {
+                tool_call_id: result.call_id.clone(),
+                content: result.content.clone(),
+            });
+            self.results.push_back(result);
+        }
+        self.turn_count += 1;
+    }
+
+    pub(super) fn values<'a>(
+        &'a self,
+        pending: impl Iterator<Item = Pending<'a>>,
+    ) -> ReactState<'a> {
+        let (tool_calls, omitted_tool_calls) = calls(pending);
+        ReactState {
+            messages: self.messages.iter().collect(),
+            omitted_messages: self.omitted,
+            earlier_messages: self.earlier,
+            tool_calls,
+            omitted_tool_calls,
+            tool_results: &self.results,
+            omitted_tool_results: self.omitted_results,
+            turn_count: self.turn_count,
+            approval_result: None,
+            usage: self.usage.map(WireUsage::from),
+            total_usage: self.total_usage.map(WireUsage::from),
+            message_count_after_last_think: self.after_last_think,
+        }
+    }
+
+    pub(super) fn update<'a>(
+        &'a self,
+        changed: Changed,
+        pending: impl Iterator<Item = Pending<'a>>,
+    ) -> ReactUpdate<'a> {
+        let mut update = ReactUpdate::default();
+        if changed.messages {
+            update.messages = Some(self.messages.iter().collect());
+            update.omitted_messages = Some(self.omitted);
+        }
+        if changed.calls {
+            let (tool_calls, omitted) = calls(pending);
+            update.tool_calls = Some(tool_calls);
+            update.omitted_tool_calls = (omitted > 0).then_some(omitted);
+        }
+        if changed.results {
+            update.tool_results = Some(&self.results);
+            let omitted = self.omitted_results;
+            update.omitted_tool_results = (omitted > 0).then_some(omitted);
+        }
+        if changed.usage {
+            update.usage = self.usage.map(WireUsage::from);
+            update.total_usage = self.total_usage.map(WireUsage::from);
+        }
+        update.turn_count = changed.turn_count.then_some(self.turn_count);
+        update.message_count_after_last_think =
+            changed.after_last_think.then_some(self.after_last_think);
+        update
+    }
+}
+
+fn calls<'a>(pending: impl Iterator<Item = Pending<'a>>) -> (Vec<PendingCall<'a>>, u64) {
+    let (mut shown, mut omitted) = (Vec::new(), 0);
+    for Pending { call_id, name, args } in pending {
+        if shown.len() == CALLS_MAX {
+            omitted += 1;
+            continue;
+        }
+        let arguments = short(args, CALL_ARGUMENTS_BYTES_MAX);
+        shown.push(PendingCall { name: short(name, NAME_BYTES_MAX), arguments, id: call_id });
+    }
+    (shown, omitted)
+}
+
+fn bytes(message: &StateMessage) -> usize {
+    MESSAGE_FRAME_BYTES
+        + match message {
+            StateMessage::User(text) | StateMessage::Assistant(text) => json_bytes(text),
+            StateMessage::Tool { tool_call_id: _, content } => json_bytes(content),
+        }
+}

@@ -1,0 +1,89 @@
+//! A run's state as its stream shows it.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+
+use super::Usage;
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in super::super) struct ReactState<'a> {
+    /// Of this run; long ones are shortened.
+    pub messages: Vec<&'a StateMessage>,
+    /// Messages of this run that were left out.
+    pub omitted_messages: u64,
+    /// How many pieces the conversation had before the run.
+    pub earlier_messages: Option<u64>,
+    /// Proposed and not done.
+    pub tool_calls: Vec<PendingCall<'a>>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted_tool_calls: u64,
+    /// Of the last act.
+    pub tool_results: &'a VecDeque<ToolOutcome>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub omitted_tool_results: u64,
+    /// Rounds of act.
+    pub turn_count: u64,
+    /// Always null: who settled what is told by `custom` events.
+    pub approval_result: Option<bool>,
+    pub usage: Option<Usage>,
+    pub total_usage: Option<Usage>,
+    pub message_count_after_last_think: u64,
+}
+
+/// The same, only what a node changed.
+#[derive(Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in super::super) struct ReactUpdate<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<Vec<&'a StateMessage>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_messages: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_calls: Option<Vec<PendingCall<'a>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_tool_calls: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_results: Option<&'a VecDeque<ToolOutcome>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_tool_results: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_usage: Option<Usage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_count_after_last_think: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in super::super) enum StateMessage {
+    User(String),
+    Assistant(String),
+    Tool { tool_call_id: String, content: String },
+}
+
+#[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in super::super) struct PendingCall<'a> {
+    pub name: String,
+    /// JSON text.
+    pub arguments: String,
+    pub id: &'a str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in super::super) struct ToolOutcome {
+    pub call_id: String,
+    pub name: String,
+    pub content: String,
+    pub is_error: bool,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}

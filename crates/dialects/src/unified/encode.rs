@@ -1,0 +1,367 @@
+//! A session's entries and growth into unified events.
+//!
+//! Text and output are increments: growth is sent as it comes, and an item's completion sends only
+//! what was not sent. How many messages an entry gives never depends on what was streamed before,
+//! but for the increments themselves. Requests are presented all at once; each keeps its ids
+//! however often it is sent.
+
+use std::collections::BTreeMap;
+
+use polyloop_session::event::{
+    Adopted, CallOutcome, Level, Outcome, Purpose, Setting, Window, Work,
+};
+use polyloop_session::item::{Part, Usage};
+use polyloop_session::wait::Who;
+use polyloop_session::{CallId, Event, Growth, ItemId, LogEntry, MessageId, Raw, Text, WaitId};
+
+use super::wire::{
+    AssistantMessage, CallName, ContextCompaction, Json, Notice, NoticeLevel, RawTold, SessionInfo,
+    SessionRenamed, Status, TokenUsage, Tokens, ToolCompleted, ToolStarted, TurnCompleted,
+    TurnFailed, TurnStarted,
+};
+use crate::Encoder;
+use crate::conn::Out;
+use crate::tools::unified_name;
+
+mod items;
+mod parts;
+mod reply;
+mod waits;
+
+use items::{Ended, Item, Proposal};
+use parts::{Parts, body};
+pub(super) use reply::{heartbeat, reply};
+use waits::Wait;
+
+/// More than any queue holds; of a longer one the oldest are forgotten, and with them only the
+/// extras of their turns.
+const QUEUED_MAX: usize = 10_000;
+const REQUESTED_REASON: &str = "Requested by the user";
+const LIMIT_REASON: &str = "Context window approaching limit";
+
+#[derive(Default)]
+pub(super) struct UnifiedEncoder {
+    queued: BTreeMap<MessageId, Queued>,
+    turn: Option<Turn>,
+    calls: BTreeMap<CallId, Call>,
+    items: BTreeMap<ItemId, Item>,
+    waits: BTreeMap<WaitId, Wait>,
+    /// What was passed through in this turn.
+    raws: u64,
+}
+
+struct Queued {
+    content: Vec<Part>,
+    by: String,
+    client_ref: Option<Text>,
+}
+
+struct Turn {
+    /// The id that its `turn_started` has.
+    id: String,
+    said: Option<Vec<Part>>,
+    by: Option<String>,
+    client_ref: Option<Text>,
+    resumes: bool,
+    compacts: bool,
+    cwd: Option<Text>,
+    /// The session was ended while it ran, which clients are told when it has.
+    closing: bool,
+}
+
+#[derive(Clone, Copy)]
+struct Call {
+    purpose: Purpose,
+    tokens_max: u64,
+}
+
+impl UnifiedEncoder {
+    fn entry_into(&mut self, entry: &LogEntry, out: &mut Parts<'_, '_>) {
+        match &entry.event {
+            Event::ModeSet { mode, .. } => out.tell_mode(*mode),
+            Event::SettingSet { setting, .. } => setting_set(setting, out),
+            Event::SessionClosed { .. } => self.session_closed(out),
+            Event::SessionReopened { .. } => self.session_reopened(out),
+            Event::Noticed { level, text, code } => noticed(*level, text, code, out),
+            Event::Adopted { piece: Some(piece) } => adopted(piece, out),
+            Event::MessageQueued { content, origin, client_ref, .. } => {
+                let (content, client_ref) = (content.clone(), client_ref.clone());
+                let queued = Queued { content, by: origin.who.describe(), client_ref };
+                self.message_queued(MessageId(entry.seq), queued);
+            }
+            Event::MessageDropped { message, by } => self.message_dropped(*message, by, out),
+            Event::TurnStarted { work, cwd, .. } => self.turn_started(work, cwd.clone(), out),
+            Event::TurnEnded { outcome, usage } => self.turn_ended(outcome, usage, out),
+            Event::CallStarted { purpose, tokens_max, .. } => {
+                let call = Call { purpose: *purpose, tokens_max: *tokens_max };
+                self.calls.insert(CallId(entry.seq), call);
+            }
+            Event::CallEnded { call, outcome, usage } => {
+                self.call_ended(*call, outcome, usage.as_ref(), out);
+            }
+            Event::ItemStarted { call, item, .. } => {
+                let purpose = self.calls.get(call).map(|call| call.purpose);
+                self.items.insert(ItemId(entry.seq), Item::new(item, purpose));
+            }
+            Event::ToolProposed { item, args, judgement, answerable, .. } => {
+                if let Some(Item::Tool { name, proposal }) = self.items.get_mut(item) {
+                    let made = Proposal::new(entry.seq, name, args, judgement, *answerable);
+                    made.tell_started(*item, name, out);
+                    *proposal = Some(made);
+                }
+            }
+            Event::ToolStarted { item, .. } => {
+                if let Some(Item::Tool { proposal: Some(proposal), .. }) = self.items.get_mut(item)
+                {
+                    proposal.ran = true;
+                }
+            }
+            Event::ItemCompleted { item, end, text, result, .. } => {
+                let ended = Ended { end: *end, text, result: result.as_deref() };
+                let cwd = self.turn.as_ref().and_then(|turn| turn.cwd.as_deref());
+                if let Some(open) = self.items.remove(item) {
+                    open.completed(*item, &ended, cwd, out);
+                }
+            }
+            Event::WaitOpened { item, ask } => {
+                self.wait_opened(WaitId(entry.seq), *item, ask.clone(), out);
+            }
+            Event::WaitSettled { wait, answer, by } => self.wait_settled(*wait, answer, by, out),
+            Event::WaitWithdrawn { wait, reason, by } => {
+                self.wait_withdrawn(*wait, reason, by.as_ref(), out);
+            }
+            Event::Compacted { tokens_before, tokens_after, window, .. } => {
+                self.compacted(*tokens_before, *tokens_after, window, out);
+            }
+            // A client learns of a session from `session_init`, of the rest from what follows:
+            // the explanation, the turn's end.
+            Event::SessionCreated { .. }
+            | Event::Adopted { piece: None }
+            | Event::TurnStopping { .. }
+            | Event::ExplainAsked { .. } => {}
+        }
+    }
+
+    fn session_closed(&mut self, out: &mut Parts<'_, '_>) {
+        match &mut self.turn {
+            Some(turn) => turn.closing = true,
+            None => out.tell(&SessionInfo::new(Status::Completed)),
+        }
+    }
+
+    fn session_reopened(&mut self, out: &mut Parts<'_, '_>) {
+        if let Some(turn) = &mut self.turn {
+            turn.closing = false;
+        }
+        out.tell(&SessionInfo::new(Status::Active));
+    }
+
+    fn message_queued(&mut self, id: MessageId, queued: Queued) {
+        if self.queued.len() >= QUEUED_MAX {
+            self.queued.pop_first();
+        }
+        self.queued.insert(id, queued);
+    }
+
+    fn message_dropped(&mut self, message: MessageId, by: &Who, out: &mut Parts<'_, '_>) {
+        let dropped = self.queued.remove(&message);
+        out.tell(&Notice {
+            level: NoticeLevel::Info,
+            text: format!("A queued message was removed by {}", by.describe()).into(),
+            code: "message_dropped",
+            client_ref: dropped.as_ref().and_then(|queued| queued.client_ref.as_deref()),
+        });
+    }
+
+    fn turn_started(&mut self, work: &Work, cwd: Option<Text>, out: &mut Parts<'_, '_>) {
+        self.forget_turn();
+        let resumes = matches!(work, Work::Resume { .. });
+        if resumes {
+            out.tell(&SessionInfo::new(Status::Active));
+        }
+        let (said, by, client_ref) = match work {
+            Work::Message { message } => match self.queued.remove(message) {
+                Some(queued) => (Some(queued.content), Some(queued.by), queued.client_ref),
+                None => (None, None, None),
+            },
+            Work::Resume { by, .. } | Work::Compact { by } => (None, Some(by.describe()), None),
+        };
+        let compacts = matches!(work, Work::Compact { .. });
+        let (id, closing) = (out.next_id(), false);
+        let turn = Turn { id, said, by, client_ref, resumes, compacts, cwd, closing };
+        out.tell(&turn.told());
+        self.turn = Some(turn);
+    }
+
+    fn turn_ended(&mut self, outcome: &Outcome, usage: &Usage, out: &mut Parts<'_, '_>) {
+        let closing = self.turn.as_ref().is_some_and(|turn| turn.closing);
+        match outcome {
+            Outcome::Completed => out.tell(&TurnCompleted { usage: Tokens::of(usage) }),
+            Outcome::Failed { fault } => {
+                out.tell(&TurnFailed { error: fault.message.to_string(), code: &fault.code });
+            }
+            Outcome::Interrupted { reason } => {
+                out.tell(&TurnFailed {
+                    error: format!("Interrupted: {reason}"),
+                    code: "interrupted",
+                });
+                if !closing {
+                    out.tell(&SessionInfo::new(Status::Paused));
+                }
+            }
+        }
+        if closing {
+            out.tell(&SessionInfo::new(Status::Completed));
+        }
+        self.forget_turn();
+    }
+
+    fn forget_turn(&mut self) {
+        self.turn = None;
+        self.calls.clear();
+        self.items.clear();
+        self.waits.clear();
+        self.raws = 0;
+    }
+
+    fn call_ended(
+        &mut self,
+        id: CallId,
+        outcome: &CallOutcome,
+        usage: Option<&Usage>,
+        out: &mut Parts<'_, '_>,
+    ) {
+        let call = self.calls.remove(&id);
+        if let Some(usage) = usage {
+            out.tell(&TokenUsage::new(usage, call.map_or(0, |call| call.tokens_max)));
+        }
+        let Some(Purpose::Explain { wait }) = call.map(|call| call.purpose) else { return };
+        if let CallOutcome::Failed { fault } = outcome {
+            out.tell(&Notice {
+                level: NoticeLevel::Warning,
+                text: format!("The explanation failed: {}", fault.message).into(),
+                code: "explanation_failed",
+                client_ref: None,
+            });
+        }
+        // Whoever asked has put the request aside; it is still to be decided.
+        self.present(wait, out.out);
+    }
+
+    fn compacted(&self, before: u64, after: u64, window: &Window, out: &mut Parts<'_, '_>) {
+        let requested = self.turn.as_ref().is_some_and(|turn| turn.compacts);
+        let reason = if requested { REQUESTED_REASON } else { LIMIT_REASON };
+        out.tell(&ContextCompaction { reason, tokens_before: before, tokens_after: after });
+        let usage = Usage { input_tokens: after, ..Usage::default() };
+        out.tell(&TokenUsage::new(&usage, window.tokens_max));
+    }
+}
+
+impl Turn {
+    fn told(&self) -> TurnStarted<'_> {
+        TurnStarted {
+            message: self.said.as_deref().map(said),
+            by: self.by.as_deref(),
+            client_ref: self.client_ref.as_deref(),
+            resumes: self.resumes,
+        }
+    }
+}
+
+impl Encoder for UnifiedEncoder {
+    fn entry(&mut self, entry: &LogEntry, out: &mut Out<'_>) {
+        self.entry_into(entry, &mut Parts::new(entry.seq, out));
+    }
+
+    fn growth(&mut self, growth: &Growth, out: &mut Out<'_>) {
+        if let Some(item) = self.items.get(&growth.item) {
+            item.grew(growth, out);
+        }
+    }
+
+    fn raw(&mut self, raw: &Raw, out: &mut Out<'_>) {
+        let id = format!("evt-{}r{}", raw.call, self.raws);
+        self.raws += 1;
+        let told = RawTold { data: Json::new(&raw.json), provider: &raw.provider };
+        let text = body(&id, &told, out);
+        out.streamed(text);
+    }
+
+    fn opening(&mut self, out: &mut Out<'_>) {
+        let Some(turn) = &self.turn else { return };
+        let text = body(&turn.id, &turn.told(), out);
+        out.message(text);
+        // The end of a call is no surprise to whoever knows that it began.
+        for (id, item) in &self.items {
+            if let Item::Tool { name, proposal: Some(proposal) } = item {
+                proposal.tell_started(*id, name, &mut Parts::new(proposal.at, out));
+            }
+        }
+    }
+
+    fn pending(&mut self, out: &mut Out<'_>) {
+        let unread = self.waits.iter().filter(|(_, wait)| !wait.read);
+        let unread: Vec<WaitId> = unread.map(|(id, _)| *id).collect();
+        for wait in unread {
+            self.present(wait, out);
+        }
+    }
+}
+
+fn setting_set(setting: &Setting, out: &mut Parts<'_, '_>) {
+    let active = SessionInfo::new(Status::Active);
+    match setting {
+        Setting::Model { model, .. } => {
+            out.tell(&SessionInfo { model: Some(model), ..active });
+        }
+        Setting::Agent { agent } => {
+            out.tell(&SessionInfo { agent: Some(agent.name()), ..active });
+        }
+        Setting::CallsMax { calls_max } => {
+            out.tell(&SessionInfo { max_turns: Some(*calls_max), ..active });
+        }
+        Setting::Metadata { json } => {
+            out.tell(&SessionInfo { metadata: Some(Json::new(json)), ..active });
+        }
+        Setting::Title { title } => out.tell(&SessionRenamed { title }),
+    }
+}
+
+fn noticed(level: Level, text: &str, code: &str, out: &mut Parts<'_, '_>) {
+    let level = match level {
+        Level::Info => NoticeLevel::Info,
+        Level::Warning => NoticeLevel::Warning,
+    };
+    out.tell(&Notice { level, text: text.into(), code, client_ref: None });
+}
+
+/// A piece of another program's file belongs to no turn of ours.
+fn adopted(piece: &Adopted, out: &mut Parts<'_, '_>) {
+    match piece {
+        // What users say stands in `turn_started`, and there is none here.
+        Adopted::User { content } => out.tell(&Notice {
+            level: NoticeLevel::Info,
+            text: said(content).into(),
+            code: "adopted_user_message",
+            client_ref: None,
+        }),
+        Adopted::Agent { text } => out.tell(&AssistantMessage { text, is_final: true }),
+        Adopted::ToolCall { call_ref, name, args } => out.tell(&ToolStarted {
+            tool_name: unified_name(name),
+            tool_id: CallName::Theirs(call_ref),
+            arguments: Json::new(args),
+        }),
+        // The file does not say whether it went well; its output does, to who reads it.
+        Adopted::ToolResult { call_ref, output } => out.tell(&ToolCompleted {
+            tool_id: CallName::Theirs(call_ref),
+            success: true,
+            result: Some(output),
+            error: None,
+        }),
+    }
+}
+
+fn said(content: &[Part]) -> String {
+    let texts: Vec<&str> = content.iter().map(|Part::Text { text }| &**text).collect();
+    texts.join("\n")
+}

@@ -1,0 +1,138 @@
+//! What the reading half hands to the writing half, and what it must know of what was written.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use polyloop_agent::subscriber::Subscription;
+use polyloop_dialects::{Cursor, Dialect, Frame};
+use polyloop_session::policy::Mode;
+use polyloop_session::{MessageId, SessionId, TurnId, WaitId};
+use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio_websockets::{CloseCode, Message};
+
+use crate::room::Member;
+
+pub(super) enum Outgoing {
+    /// A frame of a session, and the room it takes in the queue until it is written.
+    Frame(SessionId, Frame, OwnedSemaphorePermit),
+    /// A frame that is about no session.
+    Plain(Frame, OwnedSemaphorePermit),
+    /// Whatever is queued goes out.
+    Flush,
+    /// An answer, which gets the place of what was sent of its session before it.
+    Reply(Option<SessionId>, Frame),
+    /// Goes on counting a run's events where the client left off.
+    Count(SessionId, Option<TurnId>, u64),
+    /// The connection's dialect is decided, and the session it named, if any.
+    Speaks(&'static dyn Dialect, Option<SessionId>),
+    /// The client's own word for a mode.
+    Call(Mode, &'static str),
+    /// From here on the session's own frames.
+    Subscribed(Box<Subscribed>),
+    /// The message that this connection asked for a run with. Its session's frames are let go; if
+    /// the client does not watch the session, only those of this run.
+    Run(RunId),
+    /// No more frames of the session.
+    Left(SessionId),
+    /// From here on the room's frames.
+    Joined(Member),
+    LeftRoom,
+    Close(Close),
+}
+
+pub(super) struct Subscribed {
+    pub session: SessionId,
+    pub dialect: &'static dyn Dialect,
+    pub subscription: Subscription<Frame>,
+    /// The stamp of what went before.
+    pub place: Bytes,
+    pub sight: Sight,
+}
+
+/// A run, by the message that asked for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct RunId {
+    pub session: SessionId,
+    pub message: MessageId,
+}
+
+/// What a client sees of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sight {
+    All,
+    /// Its own run, once it is known; until then nothing.
+    OwnRun(Option<MessageId>),
+}
+
+pub(super) enum Close {
+    /// The client closed, or the protocol was broken and the answer is queued already.
+    Answered,
+    TooBig(String),
+    TooSlow,
+    GoingAway,
+    /// The run that the client asked for has failed, and it was told.
+    RunFailed,
+}
+
+impl Close {
+    pub(super) fn message(&self) -> Option<Message> {
+        let (code, reason) = match self {
+            Close::Answered => return None,
+            Close::TooBig(reason) => (CloseCode::MESSAGE_TOO_BIG, reason.as_str()),
+            Close::TooSlow => {
+                (CloseCode::SERVICE_OVERLOAD, "too slow; come back with ?since= your last cursor")
+            }
+            Close::GoingAway => (CloseCode::GOING_AWAY, "the server is shutting down"),
+            Close::RunFailed => (CloseCode::INTERNAL_SERVER_ERROR, "the run failed"),
+        };
+        Some(Message::close(Some(code), reason))
+    }
+}
+
+/// What the reading half needs to know of what was written.
+#[derive(Default)]
+pub(super) struct Written {
+    /// Sessions whose subscription ended though the socket did not: where the client is.
+    detached: Mutex<Vec<(SessionId, Cursor)>>,
+    run_ended: Mutex<Option<RunId>>,
+    wake: Notify,
+    shown: Mutex<Option<WaitId>>,
+}
+
+impl Written {
+    /// Waits until a session ends under the client, or its run ends.
+    pub(super) async fn news(&self) {
+        self.wake.notified().await;
+    }
+
+    pub(super) fn take_detached(&self) -> Vec<(SessionId, Cursor)> {
+        std::mem::take(&mut *lock(&self.detached))
+    }
+
+    pub(super) fn take_run_ended(&self) -> Option<RunId> {
+        lock(&self.run_ended).take()
+    }
+
+    /// The wait that was last shown to the client.
+    pub(super) fn shown(&self) -> Option<WaitId> {
+        *lock(&self.shown)
+    }
+
+    pub(super) fn show(&self, wait: WaitId) {
+        *lock(&self.shown) = Some(wait);
+    }
+
+    pub(super) fn detach(&self, session: SessionId, place: Cursor) {
+        lock(&self.detached).push((session, place));
+        self.wake.notify_one();
+    }
+
+    pub(super) fn end_run(&self, run: RunId) {
+        *lock(&self.run_ended) = Some(run);
+        self.wake.notify_one();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
