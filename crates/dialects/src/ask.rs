@@ -128,11 +128,14 @@ pub struct Complaint {
     pub code: String,
     /// The client's own id of what is complained of, where the dialect says it.
     pub about: Option<Text>,
+    /// Its own id of a run that was refused, which has no id of ours.
+    pub request: Option<Text>,
 }
 
 impl Complaint {
     pub fn new(message: &str, error: impl Into<String>, code: &str) -> Complaint {
-        Complaint { message: message.into(), error: error.into(), code: code.into(), about: None }
+        let (message, error, code) = (message.into(), error.into(), code.into());
+        Complaint { message, error, code, about: None, request: None }
     }
 
     pub fn about(self, id: Option<Text>) -> Complaint {

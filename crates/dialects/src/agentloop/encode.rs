@@ -165,8 +165,14 @@ impl AgentloopEncoder {
                 self.settled(*wait, answer, by, entry.seq, out);
                 self.present(out);
             }
-            Event::WaitWithdrawn { wait, .. } => {
-                self.waits.remove(wait);
+            Event::WaitWithdrawn { wait, by, .. } => {
+                let open = self.waits.remove(wait);
+                if let (Some((_, ask)), Some(by)) = (open, by)
+                    && ask != Ask::Approval
+                {
+                    let text = format!("ℹ️ {} withdrew what was asked", by.describe());
+                    out.push(Made::Part(system(entry.seq, &text)));
+                }
                 self.present(out);
             }
             Event::Compacted { tokens_before, tokens_after, window, .. } => {

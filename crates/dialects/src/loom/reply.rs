@@ -12,7 +12,7 @@ pub(super) fn reply(reply: &Reply) -> Frame {
             let text = if told.error.is_empty() { &told.message } else { &told.error };
             to_json(&Error {
                 id: told.about.as_deref(),
-                request_id: None,
+                request_id: told.request.as_deref(),
                 error: &bounded(text.clone()),
             })
         }

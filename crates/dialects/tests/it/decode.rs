@@ -56,6 +56,11 @@ fn check(dialect: &dyn Dialect, frame: &str) -> Result<(), String> {
     Ok(())
 }
 
+fn tell(frames: u32, what: &str) {
+    let dialects = speaks::all().len();
+    println!("{frames} {what} through decode of each of {dialects} dialects");
+}
+
 fn check_all(frame: &str) -> Result<(), String> {
     for dialect in speaks::all() {
         check(*dialect, frame).map_err(|told| format!("{}: {told}", dialect.name()))?;
@@ -245,12 +250,14 @@ fn bytes_are_answered() {
     try_all(cases(1), vec(any::<u8>(), 0..200), |bytes| {
         check_all(&String::from_utf8_lossy(&bytes))
     });
+    tell(cases(1), "random frames");
 }
 
 #[test]
 fn frames_that_went_wrong_are_answered() {
     let wrong = (select(frames()), vec(change(), 1..6));
     try_all(cases(2), wrong, |(frame, changes)| check_all(&changed(&frame, &changes)));
+    tell(cases(2), "changed frames");
 }
 
 #[test]
@@ -262,6 +269,7 @@ fn frames_with_other_values_are_answered() {
         put(&mut frame, &mut at, &other);
         check_all(&frame.to_string())
     });
+    tell(cases(2), "frames with other values");
 }
 
 /// Frames of the other dialects with a hole in each of their fields.

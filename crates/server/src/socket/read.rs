@@ -50,6 +50,8 @@ pub(super) struct Reader {
     pub passing: Option<SessionId>,
     /// The client's own id of what it asks just now, for errors about it.
     pub about: Option<Text>,
+    /// Its own id of the run it asks for just now.
+    pub request: Option<Text>,
     /// The next session it is attached to is introduced first.
     pub greeting: Greeting,
     /// What the client calls modes.
@@ -114,6 +116,7 @@ where
         member: None,
         passing: None,
         about: None,
+        request: None,
         greeting: Greeting::None,
         words: Own::default(),
         run: None,
@@ -247,7 +250,7 @@ impl Reader {
             }
         }
         self.ask(dialect, asked).await?;
-        self.about = None;
+        (self.about, self.request) = (None, None);
         Ok(())
     }
 
@@ -362,6 +365,7 @@ impl Reader {
         self.replies += 1;
         if let Reply::Complaint(complaint) = &mut reply {
             complaint.about = complaint.about.take().or(self.about.clone());
+            complaint.request = self.request.clone();
         }
         let session = session.filter(|_| dialect.manner() != Manner::Runs);
         let frame = dialect.reply(session, self.replies, &reply);
@@ -381,11 +385,9 @@ impl Reader {
     fn leave(&mut self) {
         let run = self.run.take().filter(|run| run.alone).map(|run| run.id.session);
         for session in self.passing.take().into_iter().chain(run) {
+            self.app.room.forget(&session);
             let app = self.app.clone();
-            tokio::spawn(async move {
-                app.sessions.discard(&session).await;
-                app.room.forget(&session);
-            });
+            tokio::spawn(async move { app.sessions.discard(&session).await });
         }
     }
 }

@@ -38,6 +38,10 @@ impl Reader {
         asked: Asked,
     ) -> Result<(), Gone> {
         self.about = asked.about.clone();
+        self.request = match &asked.ask {
+            Ask::Run(run) => run.send.client_ref.clone(),
+            _ => None,
+        };
         if let Some(complaint) = self.refused_anyway(&asked.ask) {
             return self.complain(dialect, complaint).await;
         }
