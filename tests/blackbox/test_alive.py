@@ -1,6 +1,7 @@
 """The server asks whether its clients are still there."""
 
 import contextlib
+import json
 import time
 
 from frames import said
@@ -9,6 +10,8 @@ from harness import eq, handshake, read_answer
 # A ping every 20 s, two of them unanswered, and some room.
 PING_SECS_MAX = 20 + 10
 GONE_SECS_MAX = 3 * 20 + 20
+# Every 30 s, and some room.
+HEARTBEAT_SECS_MAX = 30 + 20
 
 
 def test_a_client_that_answers_no_ping_is_gone(t):
@@ -26,6 +29,15 @@ def test_a_client_that_answers_no_ping_is_gone(t):
                 assert time.monotonic() < began + GONE_SECS_MAX, "it is still connected"
     # Nobody is attached any more.
     eq(server.http("DELETE", "/sessions/s1").status, 204, "archived")
+
+
+def test_unified_clients_get_heartbeats(t):
+    client = t.server().client("/unified")
+    began = time.time()
+    frame = json.loads(client.ws.recv(timeout=HEARTBEAT_SECS_MAX))
+    eq((frame["type"], frame["session_id"]), ("heartbeat", ""), "the first frame")
+    assert frame["id"].startswith("evt-"), frame
+    assert began - 1 <= frame["timestamp"] <= time.time() + 1, f"Unix seconds: {frame}"
 
 
 def test_a_client_that_answers_stays(t):
