@@ -100,16 +100,19 @@ fn announce(config: &Config, port: PortChoice, ready: &Ready) {
     }
     let is_demo = port == PortChoice::Preferred || config.model.provider.word() == "offline";
     if is_demo {
-        println!("\nConnect any AgentLoop client to ws://{addr}/ws/demo, for example");
-        println!("  python -m websockets ws://{addr}/ws/demo");
-        println!("and send a message such as");
         println!(
-            r#"  {{"id":"1","type":"user_input","payload":{{"input":[{{"type":"input_text","text":"Hello"}}]}}}}"#
+            "\nConnect any client of AgentLoop, the unified protocol, Loom or the agent chat:"
         );
-        println!("The offline model follows a script, one step a line. Try as text:");
+        println!("  python -m websockets ws://{addr}/ws");
+        println!("and send a message such as");
+        println!(r#"  {{"type":"chat","message":"Hello","session_id":"demo"}}"#);
+        println!("The offline model follows a script, one step a line. Try as message:");
         SCRIPT_HELP.lines().for_each(|line| println!("  {line}"));
-        println!("Answer an approval_request with");
-        println!(r#"  {{"id":"2","type":"approval_response","payload":{{"review":"yes"}}}}"#);
+        println!("What needs your leave is asked of a client that can give it, such as");
+        println!("  python -m websockets 'ws://{addr}/unified?session_id=demo'");
+        println!(r#"  {{"type":"user_message","content":"run: touch hello.txt"}}"#);
+        println!("which answers a control_request by its request_id with");
+        println!(r#"  {{"type":"permission_response","request_id":"req-…","decision":"allow"}}"#);
         println!("\nStop with Ctrl-C.");
     }
 }
