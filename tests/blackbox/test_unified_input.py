@@ -270,3 +270,27 @@ def test_an_error_names_the_message_that_it_answers(s):
     sent = client.send("cancel", target_id="nothing")
     frame = client.recv()
     eq((frame["type"], frame["session_id"], frame.get("client_ref", sent)), ("error", "s1", sent))
+
+
+@talks
+def test_a_session_that_is_not_there_is_nobodys_default(s):
+    s.server()
+    client = s.unified(session=None)
+    client.send("interrupt", session_id="typo")
+    client.error()
+    client.send("user_message", content="say: x")
+    client.error()
+    eq(s.sessions(), [], "sessions")
+
+
+@talks
+def test_a_connection_has_so_many_sessions_and_no_more(s):
+    s.server()
+    client = s.unified(session=None)
+    for number in range(32):
+        client.send("session_start", session_id=f"s{number}")
+        eq(client.recv()["type"], "session_init", f"session {number}")
+        eq(client.recv()["type"], "session_info", f"session {number}")
+    client.send("session_start", session_id="one-more")
+    assert "32" in client.error(), "it names the limit"
+    eq(len(s.sessions()), 32, "sessions")

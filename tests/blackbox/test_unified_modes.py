@@ -107,6 +107,19 @@ def test_bypass_never_asks_where_it_is_allowed(s):
 
 
 @talks
+def test_bypass_ends_with_the_server_that_allowed_it(s):
+    server = s.server(env={"ALLOW_BYPASS": "true"})
+    client = s.unified()
+    client.start(permission_mode="bypass")
+    client.turn("say: hi")
+    server.stop()
+    s.server()
+    again = s.unified()
+    eq(again.start()["permission_mode"], "manual", "the mode after the restart")
+    assert is_asked(again, COMMAND), "a command"
+
+
+@talks
 def test_plan_denies_with_advice(s):
     s.server()
     client = s.unified()

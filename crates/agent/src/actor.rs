@@ -16,7 +16,7 @@ use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::decide::{deadline, expire};
 use polyloop_session::event::{Level, Settings};
 use polyloop_session::policy::Mode;
-use polyloop_session::state::ToolPhase;
+use polyloop_session::state::{AUTO_RESUME_VIA, ToolPhase};
 use polyloop_session::wait::Who;
 use polyloop_session::{
     Command, Event, Growth, Limits, Live, LogEntry, MessageId, Refusal, Seq, SessionId, State,
@@ -223,6 +223,11 @@ impl<V: View> Actor<V> {
         actor.record(closing).await?;
         actor.live = Live::default();
         actor.writer.forget_growth().await?;
+        // The server may allow less than it did when the session last ran.
+        if actor.state.mode() == Mode::Bypass && !actor.kit.limits.bypass_allowed {
+            let (mode, by) = (Mode::default(), Who::via("server"));
+            actor.record(vec![Event::ModeSet { mode, by }]).await?;
+        }
         if let Some(text) = damage_text(&damage)
             && damage_told.as_deref() != Some(text.as_str())
         {
@@ -231,7 +236,7 @@ impl<V: View> Actor<V> {
             actor.record(vec![Event::Noticed { level, text: text.into(), code }]).await?;
         }
         if actor.kit.auto_resume && actor.state.interrupted().is_some_and(|i| !i.by_person) {
-            let resume = Command::Resume { by: Who::via("auto_resume") };
+            let resume = Command::Resume { by: Who::via(AUTO_RESUME_VIA) };
             let resumed = decide(&actor.state, resume, &actor.kit.limits);
             actor.record(resumed.unwrap_or_default()).await?;
         }

@@ -3,13 +3,16 @@
 //! A session may work in any folder inside the allowed roots; links are followed before that is
 //! judged. Never makes a folder, but for plans.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
 
 use polyloop_session::{SessionId, Text};
+use rustix::fs::OFlags;
 
 use crate::tool::Place;
+use crate::tool::bash::is_forbidden;
 
 /// Of a file that tells the model who it is or how to work here.
 const TOLD_BYTES_MAX: u64 = 64 * 1024;
@@ -29,20 +32,22 @@ impl Places {
     /// The folder, links followed, if work is allowed there; else why not.
     pub fn folder(&self, wanted: &str) -> Result<PathBuf, String> {
         let shown: String = wanted.chars().take(200).flat_map(char::escape_debug).collect();
-        let real = self
-            .common
-            .cwd
-            .join(wanted)
-            .canonicalize()
-            .map_err(|error| format!("working folder {shown}: {error}"))?;
+        // What is outside is told apart from what is not there for nobody.
+        let outside = || {
+            format!(
+                "working folder {shown}: is not there, or outside the allowed roots \
+                 (WORKING_DIRECTORY, WORKSPACE_ROOTS)"
+            )
+        };
+        let real = self.common.cwd.join(wanted).canonicalize().map_err(|_| outside())?;
+        if !self.roots.iter().any(|root| real.starts_with(root)) {
+            return Err(outside());
+        }
+        if is_forbidden(&real, &self.common) {
+            return Err(format!("working folder {shown}: holds the server's own files"));
+        }
         if !real.is_dir() {
             return Err(format!("working folder {shown}: is not a directory"));
-        }
-        if !self.roots.iter().any(|root| real.starts_with(root)) {
-            return Err(format!(
-                "working folder {shown}: is outside the allowed roots (WORKING_DIRECTORY, \
-                 WORKSPACE_ROOTS)"
-            ));
         }
         Ok(real)
     }
@@ -90,10 +95,10 @@ pub struct Instructions {
 impl Instructions {
     /// Read anew for each call, so that an edit of these files counts at once.
     pub fn for_turn(&self, place: &Place) -> Text {
-        let soul = told(&place.cwd.join("SOUL.md"));
+        let soul = told(place, "SOUL.md");
         let role = soul.as_deref().unwrap_or(&self.role);
         let mut parts = vec![role.trim().to_string(), self.rules.trim().to_string()];
-        if let Some(agents) = told(&place.cwd.join("AGENTS.md")) {
+        if let Some(agents) = told(place, "AGENTS.md") {
             parts.push(agents.trim().to_string());
         }
         parts.push(format!("Working directory: {}", place.cwd.display()));
@@ -105,14 +110,22 @@ impl Instructions {
     }
 }
 
-/// The text of a regular file; a long one is cut, a blank one is none.
-fn told(path: &Path) -> Option<String> {
+/// The text of a regular file of the folder; a long one is cut, a blank one is none. A link that
+/// leads out of the folder, or to the server's own files, is not followed: what is told goes to
+/// the provider.
+fn told(place: &Place, name: &str) -> Option<String> {
+    let path = place.cwd.join(name).canonicalize().ok()?;
+    if !path.starts_with(&place.cwd) || is_forbidden(&path, place) {
+        return None;
+    }
     // Opening a pipe would wait for a writer.
-    if !path.metadata().ok()?.is_file() {
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).ok()?;
+    if !file.metadata().ok()?.is_file() {
         return None;
     }
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(TOLD_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    file.take(TOLD_BYTES_MAX).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     (!text.trim().is_empty()).then_some(text)
 }

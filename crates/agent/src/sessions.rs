@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use polyloop_session::context::ContextInfo;
 use polyloop_session::event::Settings;
+use polyloop_session::state::AUTO_RESUME_VIA;
 use polyloop_session::wait::Who;
 use polyloop_session::{Command, LogEntry, Seq, SessionId, Text, Timestamp, WaitRef};
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
@@ -258,6 +259,7 @@ impl<V: View> Sessions<V> {
             let archived = todos.archive(id, &self.shared.kit.places.common.cwd, at);
             archived.map_err(|error| CommandError::Store(format!("todos file: {error}")))?;
         }
+        self.shared.kit.places.forget(id).await;
         if let Some(messages) = &self.shared.kit.messages {
             // Told by the store itself; the session is put away all the same.
             let _ = messages.forget(id).await;
@@ -284,7 +286,7 @@ impl<V: View> Sessions<V> {
     pub async fn resume_unfinished(&self) {
         let Ok(all) = self.list().await else { return };
         for summary in all {
-            let by = Who::via("auto_resume");
+            let by = Who::via(AUTO_RESUME_VIA);
             if let Err(error) = self.running(&summary.id, &by, Kept::InStore, None).await {
                 tracing::warn!(session = %summary.id, ?error, "could not be resumed");
             }

@@ -112,7 +112,7 @@ impl Own {
             return frame;
         }
         if counts {
-            self.events += 1;
+            self.events = self.events.saturating_add(1);
         }
         let mut text = Vec::with_capacity(frame.text.len() + 32);
         let (mut from, mut stamp_at) = (0, frame.stamp_at);

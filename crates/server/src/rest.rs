@@ -183,7 +183,10 @@ pub async fn archive(
         Err(bad) => return bad_id(&bad),
     };
     match app.sessions.archive(&id).await {
-        Ok(Archived::Done) => StatusCode::NO_CONTENT.into_response(),
+        Ok(Archived::Done) => {
+            app.room.forget(&id);
+            StatusCode::NO_CONTENT.into_response()
+        }
         Ok(Archived::NotFound) => not_found(),
         Ok(Archived::Active) => error(StatusCode::CONFLICT, "Cannot delete active session"),
         Err(failure) => command_failed(&failure),

@@ -248,8 +248,9 @@ impl Pump {
         following.is_followed = false;
         following.place = place.or(following.place.take());
         drop(following);
-        // It may have been opened again before this noticed its end.
-        if self.talk.opened.load(Ordering::Acquire) != self.opened {
+        // It may have been opened again before this noticed its end, or go on without this.
+        let goes_on = ending == Ending::TooSlow;
+        if goes_on || self.talk.opened.load(Ordering::Acquire) != self.opened {
             tokio::spawn(again(self.room, self.session));
         }
     }

@@ -251,8 +251,16 @@ async fn kit(config: &Config) -> Result<Kit, String> {
         ContextStrategy::Dummy => Strategy::Dummy,
     };
     let tools: Arc<[ToolSpec]> = tool::ALL.iter().map(|tool| tool.spec()).collect();
-    let own = [&config.session_store, &config.user_message_db];
-    let forbidden = own.into_iter().flatten().cloned().collect();
+    let mut forbidden: Vec<PathBuf> = config.session_store.iter().cloned().collect();
+    if let Some(database) = &config.user_message_db {
+        // SQLite keeps files of its own beside it.
+        let beside = ["", "-wal", "-shm", "-journal"].map(|end| {
+            let mut path = database.clone().into_os_string();
+            path.push(end);
+            PathBuf::from(path)
+        });
+        forbidden.extend(beside);
+    }
     Ok(Kit {
         limits: polyloop_session::Limits {
             queued_messages_max: config.limits.queued_messages_max,

@@ -72,6 +72,9 @@ pub struct Interrupted {
     pub run: Option<Box<RunOptions>>,
 }
 
+/// Who resumes when the server does so by itself.
+pub const AUTO_RESUME_VIA: &str = "auto_resume";
+
 /// Who interrupts when the server stops in good order.
 pub const SHUTDOWN_VIA: &str = "shutdown";
 
@@ -285,9 +288,14 @@ impl State {
             Work::Resume { by, .. } => {
                 let text = Part::Text { text: RESUME_TEXT.into() };
                 let tokens = estimate_tokens(RESUME_TEXT.len());
-                run = self.interrupted.take().and_then(|left| left.run);
                 self.line.push(seq, tokens, Piece::User { content: vec![text] });
-                Origin { who: by.clone(), can_approve: true, can_answer: true }
+                let left = self.interrupted.take();
+                run = left.as_ref().and_then(|left| left.run.clone());
+                match left {
+                    // Nobody asked for it, so whoever began it is who can answer.
+                    Some(left) if &*by.via == AUTO_RESUME_VIA => left.origin,
+                    _ => Origin { who: by.clone(), can_approve: true, can_answer: true },
+                }
             }
             Work::Compact { by } => Origin { who: by.clone(), can_approve: true, can_answer: true },
         };

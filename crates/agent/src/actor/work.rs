@@ -13,7 +13,7 @@ use polyloop_session::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::Actor;
+use super::{Actor, Kept};
 use crate::log::LogError;
 use crate::perform::{self, Asked, Performed, Ran};
 use crate::subscriber::{Power, View};
@@ -73,7 +73,11 @@ impl<V: View> Actor<V> {
             return place.clone();
         }
         let cwd = turn.and_then(|turn| turn.cwd.as_deref());
-        let place = Arc::new(self.kit.places.place(&self.id, cwd));
+        let mut place = self.kit.places.place(&self.id, cwd);
+        if self.kept == Kept::Passing {
+            place.plans = None;
+        }
+        let place = Arc::new(place);
         self.place = id.map(|id| (id, place.clone()));
         place
     }

@@ -242,7 +242,7 @@ pub(super) fn refused(effect: Effect, name: &str, why: &str) -> Judgement {
 }
 
 /// Whether a path, links followed, is one of the server's own files.
-pub(super) fn is_forbidden(real: &Path, place: &Place) -> bool {
+pub(crate) fn is_forbidden(real: &Path, place: &Place) -> bool {
     place.forbidden.iter().any(|own| {
         real.starts_with(own) || own.canonicalize().is_ok_and(|own| real.starts_with(own))
     })

@@ -153,3 +153,15 @@ async fn of_a_long_file_the_beginning_is_told() {
     fs::write(told.path("AGENTS.md"), [&b"caf\xe9 "[..], &[b'x'; 9]].concat()).unwrap();
     assert_eq!(told.now().await, told.want(ROLE, Some("caf\u{fffd} xxxxxxxxx")));
 }
+
+/// A repository may bring links; what they lead to outside is nobody's to tell the provider.
+#[tokio::test]
+async fn links_that_lead_out_of_the_folder_are_not_followed() {
+    let mut told = Told::new().await;
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("secret"), "a private key").unwrap();
+    symlink(outside.path().join("secret"), told.path("AGENTS.md")).unwrap();
+    symlink(outside.path().join("secret"), told.path("SOUL.md")).unwrap();
+    let now = told.now().await;
+    assert_eq!(now, told.want(ROLE, None));
+}

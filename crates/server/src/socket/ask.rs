@@ -63,7 +63,6 @@ impl Reader {
             let complaint = Complaint::new("Which session?", told, "no_session");
             return self.reply(dialect, None, Reply::Complaint(complaint)).await;
         };
-        self.client.session.get_or_insert_with(|| session.clone());
         let makes = matches!(asked.ask, Ask::Command(Command::Send(_)) | Ask::Start(_));
         if !makes && !self.attachments.contains_key(&session) {
             match self.app.sessions.exists(&session).await {
@@ -85,9 +84,14 @@ impl Reader {
             return self.reply(dialect, None, Reply::Complaint(complaint)).await;
         }
         match asked.ask {
-            Ask::Start(start) => self.start(dialect, &session, start).await,
-            ask => self.of_session(dialect, &session, ask).await,
+            Ask::Start(start) => self.start(dialect, &session, start).await?,
+            ask => self.of_session(dialect, &session, ask).await?,
         }
+        // What names no session means this one, from now on.
+        if self.is_attached(&session) {
+            self.client.session.get_or_insert(session);
+        }
+        Ok(())
     }
 
     async fn of_session(

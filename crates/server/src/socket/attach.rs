@@ -56,12 +56,7 @@ impl Reader {
         session: &SessionId,
         told: Told,
     ) -> Result<(), Gone> {
-        let known = self.attachments.contains_key(session);
-        if !known && self.attachments.len() >= ATTACHED_SESSIONS_MAX {
-            let error = format!(
-                "a connection may be attached to {ATTACHED_SESSIONS_MAX} sessions; open another"
-            );
-            let complaint = Complaint::new("Too many sessions", error, "too_many_sessions");
+        if let Some(complaint) = self.too_many(session) {
             return self.reply(dialect, Some(session), Reply::Complaint(complaint)).await;
         }
         let handle = match self.attachments.get(session) {
@@ -69,6 +64,18 @@ impl Reader {
             None => self.app.sessions.handle(session.clone(), self.client.who.clone()),
         };
         self.attach_by(dialect, handle, told).await
+    }
+
+    /// One more session than a connection may have.
+    pub(super) fn too_many(&self, session: &SessionId) -> Option<Complaint> {
+        let known = self.attachments.contains_key(session);
+        if known || self.attachments.len() < ATTACHED_SESSIONS_MAX {
+            return None;
+        }
+        let error = format!(
+            "a connection may be attached to {ATTACHED_SESSIONS_MAX} sessions; open another"
+        );
+        Some(Complaint::new("Too many sessions", error, "too_many_sessions"))
     }
 
     /// Attaches to the session of a handle, which makes it if it is new.

@@ -234,6 +234,7 @@ impl Reader {
     }
 
     async fn decode(&mut self, dialect: &'static dyn Dialect, text: &str) -> Result<(), Gone> {
+        (self.about, self.request) = (None, None);
         self.client.shown = self.written.shown();
         self.client.attached = self.attachments.keys().cloned().collect();
         let asked = match dialect.decode(text, &self.client) {
@@ -261,7 +262,12 @@ impl Reader {
             #[serde(rename = "type")]
             kind: String,
         }
+        // A list could be read as the fields of a message, but is none.
+        let is_object = |text: &str| text.trim_start().starts_with('{');
         let typed = match text.map(serde_json::from_str::<Typed>) {
+            Some(Ok(_)) if !text.is_some_and(is_object) => {
+                return self.undecided("Invalid JSON: a message is an object").await;
+            }
             Some(Ok(typed)) => typed,
             Some(Err(error)) => {
                 return self.undecided(&format!("Invalid JSON: {error}")).await;

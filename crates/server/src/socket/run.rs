@@ -90,7 +90,11 @@ impl Reader {
         let session = handle.id().clone();
         self.take_detached();
         if !self.is_attached(&session) {
-            match self.watch_own_run(dialect, &handle).await {
+            let watched = self.watch_own_run(dialect, &handle).await;
+            if !matches!(watched, Ok(Ok(()))) {
+                self.discard_if(alone, &session);
+            }
+            match watched {
                 Ok(done) => done?,
                 Err(complaint) => return self.complain(dialect, complaint).await,
             }
@@ -101,7 +105,7 @@ impl Reader {
                 self.run = Some(OwnRun { id: id.clone(), alone });
                 self.send(Outgoing::Run(id)).await
             }
-            Ok(Recorded { message: None }) => Ok(()),
+            Ok(Recorded { message: None }) => self.forget_run(session, alone).await,
             Err(error) => {
                 self.forget_run(session, alone).await?;
                 self.complain(dialect, complaint(&error)).await
@@ -125,6 +129,7 @@ impl Reader {
         while self.run.is_none() {
             let Some(asked) = self.waiting.pop_front() else { break };
             self.do_in_order(dialect, asked).await?;
+            (self.about, self.request) = (None, None);
         }
         Ok(())
     }
@@ -135,11 +140,16 @@ impl Reader {
             return Ok(());
         }
         self.attachments.remove(&session);
-        self.send(Outgoing::Left(session.clone())).await?;
+        // Also when the client is gone and takes no more.
+        let left = self.send(Outgoing::Left(session.clone())).await;
+        self.discard_if(alone, &session);
+        left
+    }
+
+    fn discard_if(&self, alone: bool, session: &SessionId) {
         if alone {
-            let sessions = self.app.sessions.clone();
+            let (sessions, session) = (self.app.sessions.clone(), session.clone());
             tokio::spawn(async move { sessions.discard(&session).await });
         }
-        Ok(())
     }
 }

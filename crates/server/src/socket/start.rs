@@ -20,6 +20,9 @@ impl Reader {
         session: &SessionId,
         start: Start,
     ) -> Result<(), Gone> {
+        if let Some(complaint) = self.too_many(session) {
+            return self.reply(dialect, Some(session), Reply::Complaint(complaint)).await;
+        }
         let settings = match self.app.settings(&start) {
             Ok(settings) => settings,
             Err(refusal) => return self.not_started(dialect, session, &refusal).await,

@@ -148,6 +148,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
             Outgoing::Frame(session, frame, _room) => {
                 self.feed(&session, frame).await?;
                 self.flush().await?;
+                return self.see_run_end();
             }
             Outgoing::Plain(frame, _room) => self.put_now(Message::text(frame.text)).await?,
             Outgoing::Flush => self.flush().await?,
@@ -157,12 +158,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
             }
             Outgoing::Speaks(dialect, session) => self.heartbeats = Some((dialect, session, 0)),
             Outgoing::Call(mode, word) => {
+                self.words.retain(|(known, _)| *known != mode);
                 self.words.push((mode, word));
                 self.owns.values_mut().for_each(|own| own.call(mode, word));
             }
             Outgoing::Subscribed(subscribed) => self.subscribe(*subscribed),
             Outgoing::Run(run) => return self.own_run(run),
-            Outgoing::Left(session) => self.leave(&session),
+            Outgoing::Left(session) => {
+                self.leave(&session);
+                self.places.remove(&session);
+                self.owns.remove(&session);
+            }
             Outgoing::Joined(member) => self.member = Some(member),
             Outgoing::LeftRoom => self.member = None,
         }
@@ -273,6 +279,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
             let reply = Reply::Complaint(store_complaint(&why));
             let frame = dialect.reply(Some(&session), 0, &reply);
             self.reply(Some(&session), frame).await?;
+            // The run that the client waits for will have no end that it sees.
+            if self.run.as_ref().is_some_and(|run| run.session == session) {
+                return Err(End::Close(Close::RunFailed));
+            }
         }
         self.written.detach(session, place);
         Ok(())
