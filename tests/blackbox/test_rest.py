@@ -227,3 +227,36 @@ def test_a_large_session_is_read_whole(t):
     eq(len(answer.json["events"]), len((t.store / "s1.jsonl").read_text().splitlines()), "events")
     longest = max(len(json.dumps(m)) for m in server.messages())
     assert longest > 3_000_000, f"a long text is shown whole, not in {longest} bytes"
+
+
+def test_markdown_becomes_safe_html(t):
+    server = t.server()
+    answer = server.http("POST", "/render", body='{"markdown":"**hi** <script>x</script>"}')
+    eq(answer.status, 200, "status")
+    eq(answer.json, {"html": "<p><strong>hi</strong> &lt;script&gt;x&lt;/script&gt;</p>\n"})
+    for bad in ("", "{}", '{"markdown":1}', "["):
+        answer = server.http("POST", "/render", body=bad)
+        eq((answer.status, list(answer.json)), (400, ["error"]), f"answer to {bad!r}")
+
+
+def test_a_session_is_made_as_asked_and_renamed(t):
+    server = t.server()
+    (t.work / "sub").mkdir()
+    wish = '{"cwd":"sub","model":"offline","agent":"react","permission_mode":"plan","title":"T"}'
+    made = server.http("POST", "/sessions", body=wish)
+    eq(made.status, 201, "status")
+    path = f"/sessions/{made.json['id']}"
+    created = server.get(path).json["events"][0]["event"]
+    kept = {name: created["settings"][name] for name in ("mode", "title")}
+    eq(kept, {"mode": "plan", "title": "T"}, "settings")
+    eq(created["settings"]["cwd"], str((t.work / "sub").resolve()), "folder")
+    for bad in ('{"cwd":"/etc"}', '{"cwd":"nowhere"}', '{"model":"x"}', '{"agent":"tot"}',
+                '{"permission_mode":"bypass"}', '{"permission_mode":"yolo"}', '{"title":7}', "[1"):
+        answer = server.http("POST", "/sessions", body=bad)
+        eq((answer.status, list(answer.json)), (400, ["error"]), f"answer to {bad}")
+    eq(len(server.get("/sessions").json["sessions"]), 1, "sessions")
+    renamed = server.http("PATCH", path, body='{"title":" New name "}')
+    eq((renamed.status, renamed.json["title"]), (200, "New name"), "renamed")
+    for bad in ('{"title":""}', "{}", '{"title":"' + "x" * 300 + '"}'):
+        eq(server.http("PATCH", path, body=bad).status, 400, f"answer to {bad[:40]}")
+    eq(server.http("PATCH", "/sessions/nope", body='{"title":"x"}').status, 404, "unknown")

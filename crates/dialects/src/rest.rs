@@ -88,6 +88,15 @@ pub fn title(body: &[u8]) -> Result<Text, String> {
     }
 }
 
+/// The text that is to be shown as HTML.
+pub fn markdown(body: &[u8]) -> Result<String, String> {
+    #[derive(Deserialize)]
+    struct Render {
+        markdown: String,
+    }
+    read(body).map(|Render { markdown }| markdown)
+}
+
 fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
     let mut json = serde_json::Deserializer::from_slice(body);
     serde_path_to_error::deserialize(&mut json).map_err(|error| {

@@ -11,7 +11,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::{any, get, post};
 use polyloop_agent::sessions::Sessions;
 use polyloop_dialects::ToolInfo;
 use tokio_util::sync::CancellationToken;
@@ -46,6 +46,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/loom", any(socket::upgrade))
         .route("/chat", any(socket::upgrade))
         .route("/healthz", get(rest::healthz))
+        .route("/render", post(rest::render))
         .route("/sessions", get(rest::list).post(rest::create))
         .route(
             "/sessions/{id}",

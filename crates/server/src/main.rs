@@ -7,6 +7,7 @@ mod cli;
 mod config;
 mod page;
 mod query;
+mod render;
 mod rest;
 mod room;
 mod serve;

@@ -138,6 +138,19 @@ pub async fn rename(
     }
 }
 
+/// `POST /render` `{"markdown": …}`: the same as HTML that is safe to show.
+pub async fn render(body: Result<Bytes, BytesRejection>) -> Response {
+    let Ok(body) = body else {
+        return error(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large");
+    };
+    match rest::markdown(&body) {
+        Ok(markdown) => {
+            json(StatusCode::OK, &serde_json::json!({"html": crate::render::html(&markdown)}))
+        }
+        Err(why) => error(StatusCode::BAD_REQUEST, why),
+    }
+}
+
 /// The whole session, streamed: its lines are never all in memory.
 pub async fn read(
     State(app): State<Arc<App>>,
