@@ -52,7 +52,8 @@ impl Reader {
         self.of_session(dialect, &session, ask).await
     }
 
-    /// A session that is not there is made by speaking in it or starting it, and by nothing else.
+    /// Of all messages only one that speaks or starts makes a session that is not there: another
+    /// may name it by mistake.
     async fn of_named_session(
         &mut self,
         dialect: &'static dyn Dialect,
