@@ -1,7 +1,7 @@
 //! The writing half: answers, the frames of sessions and of the room, pings, heartbeats. A client
 //! that does not read is cut off.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::{Context, Poll};
@@ -32,6 +32,8 @@ const HEARTBEAT_EVERY: Duration = Duration::from_secs(30);
 const WRITE_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long a closing handshake may take.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(2);
+/// More runs than can end between a run's acceptance and the news of it.
+const ENDED_RUNS_MAX: usize = 64;
 /// Frames written between two flushes.
 const FRAMES_TOGETHER_MAX: usize = 64;
 
@@ -56,8 +58,8 @@ struct Writer<S> {
     words: Vec<(Mode, &'static str)>,
     /// The run that this connection asked for.
     run: Option<RunId>,
-    /// The last run that ended, perhaps before it was known to be the client's.
-    ended: Option<(RunId, RunPart)>,
+    /// The last runs that ended, perhaps before one was known to be the client's.
+    ended: VecDeque<(RunId, RunPart)>,
     heartbeats: Option<(&'static dyn Dialect, Option<SessionId>, u64)>,
     closing: CancellationToken,
 }
@@ -94,7 +96,7 @@ where
         owns: HashMap::new(),
         words: Vec::new(),
         run: None,
-        ended: None,
+        ended: VecDeque::new(),
         heartbeats: None,
         closing: closing.clone(),
     };
@@ -202,10 +204,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
 
     /// Looks whether the run that the client waits for is over.
     fn see_run_end(&mut self) -> Result<(), End> {
-        let Some((run, part)) = self.ended.take_if(|(run, _)| self.run.as_ref() == Some(run))
-        else {
-            return Ok(());
-        };
+        let own = self.ended.iter().position(|(run, _)| self.run.as_ref() == Some(run));
+        let Some((run, part)) = own.and_then(|at| self.ended.remove(at)) else { return Ok(()) };
         self.run = None;
         self.written.end_run(run);
         match part {
@@ -332,7 +332,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
             && let Some(message) = run.message
             && matches!(run.part, RunPart::End | RunPart::Failed | RunPart::Interrupted)
         {
-            self.ended = Some((RunId { session: session.clone(), message }, run.part));
+            if self.ended.len() >= ENDED_RUNS_MAX {
+                self.ended.pop_front();
+            }
+            self.ended.push_back((RunId { session: session.clone(), message }, run.part));
         }
         self.put(Message::text(frame.text)).await
     }
