@@ -191,7 +191,7 @@ fn members(root: &Path) -> Result<Vec<std::path::PathBuf>, String> {
     let entries = std::fs::read_dir(&crates).map_err(|e| format!("{}: {e}", crates.display()))?;
     let mut members: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     members.retain(|member| member.join("Cargo.toml").is_file());
-    members.push(root.join("xtask"));
+    members.extend(["xtask", "tests/fake-model"].map(|member| root.join(member)));
     members.sort();
     Ok(members)
 }

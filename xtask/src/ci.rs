@@ -52,7 +52,8 @@ pub fn schemas(place: &Place, words: &[&str]) -> Result<(), String> {
 }
 
 pub fn build(place: &Place) -> Result<(), String> {
-    show(&mut place.cargo(&["build", "--package", "polyloop"]), CARGO_TIME_MAX)
+    let packages = ["--package", "polyloop", "--package", "polyloop-fake-model"];
+    show(&mut place.cargo(&[&["build"], &packages[..]].concat()), CARGO_TIME_MAX)
 }
 
 /// Clients in other languages, against the real program.
@@ -61,5 +62,6 @@ fn black_box(place: &Place) -> Result<(), String> {
     tests.arg("tests/blackbox/run.py");
     tests.arg("--polyloop").arg(place.polyloop());
     tests.arg("--node-modules").arg(place.node_modules());
+    tests.env("FAKE_MODEL", place.fake_model());
     show(&mut tests, BLACK_BOX_TIME_MAX)
 }

@@ -29,6 +29,11 @@ impl Place {
         self.target.join("debug/polyloop")
     }
 
+    /// The scripted model server.
+    pub fn fake_model(&self) -> PathBuf {
+        self.target.join("debug/fake-model")
+    }
+
     pub fn python(&self) -> PathBuf {
         self.target.join("venv/bin/python")
     }

@@ -15,6 +15,19 @@ const PYTHON_MIN: (u32, u32) = (3, 11);
 /// The first with the asyncio client that the tests use.
 const WEBSOCKETS: &str = "websockets>=13";
 const JSONSCHEMA: &str = "jsonschema>=4.20";
+/// The providers' own libraries, which read what we send and what the scripted model sends; the
+/// last two sign the tokens of service accounts.
+const SDKS: [&str; 6] = [
+    "openai>=3",
+    "anthropic>=2",
+    "google-genai>=3",
+    "google-auth>=2",
+    "requests>=2",
+    "cryptography",
+];
+/// What all of these are imported as.
+const IMPORTS: &str = "import websockets.asyncio, jsonschema, openai, anthropic, google.genai, \
+                       google.auth, requests, cryptography";
 const WS: &str = "ws@8";
 const INSTALL_TIME_MAX: Duration = Duration::from_secs(5 * 60);
 
@@ -81,9 +94,7 @@ pub fn system(place: &Place, install: &Install) -> Result<(), String> {
 
 /// Python with what the tests import.
 pub fn python(place: &Place, install: &Install) -> Result<(), String> {
-    let imports = || {
-        read(place.program(place.python()).args(["-c", "import websockets.asyncio, jsonschema"]))
-    };
+    let imports = || read(place.program(place.python()).args(["-c", IMPORTS]));
     if imports().is_ok() {
         return Ok(());
     }
@@ -100,7 +111,7 @@ pub fn python(place: &Place, install: &Install) -> Result<(), String> {
         }
     }
     if !install.allowed() {
-        return Err(ask_to_install("Python's websockets and jsonschema"));
+        return Err(ask_to_install("Python's websockets, jsonschema and the providers' libraries"));
     }
     let venv = place.target.join("venv");
     let mut make = place.program("python3");
@@ -108,10 +119,8 @@ pub fn python(place: &Place, install: &Install) -> Result<(), String> {
         format!("{why}; on Debian a missing venv module is: apt-get install python3-venv")
     })?;
     let mut fetch = place.program(place.python());
-    show(
-        fetch.args(["-m", "pip", "install", "--quiet", WEBSOCKETS, JSONSCHEMA]),
-        INSTALL_TIME_MAX,
-    )?;
+    fetch.args(["-m", "pip", "install", "--quiet", WEBSOCKETS, JSONSCHEMA]).args(SDKS);
+    show(&mut fetch, INSTALL_TIME_MAX)?;
     imports().map(drop)
 }
 

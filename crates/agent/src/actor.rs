@@ -14,7 +14,7 @@ use futures_util::stream::{BoxStream, SelectAll};
 use polyloop_session::command::WaitReply;
 use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::decide::{deadline, expire};
-use polyloop_session::event::{Level, Settings};
+use polyloop_session::event::{Level, Setting, Settings};
 use polyloop_session::policy::Mode;
 use polyloop_session::state::{AUTO_RESUME_VIA, ToolPhase};
 use polyloop_session::wait::Who;
@@ -29,7 +29,7 @@ use crate::clock;
 use crate::log::memory::Memory;
 use crate::log::{DAMAGED_CODE, Flush, Folded, Log, LogError, Opened, Writer};
 use crate::messages::Messages;
-use crate::model::Model;
+use crate::model::{Model, Models};
 use crate::perform::{self, Performed};
 use crate::place::{Instructions, Places};
 use crate::subscriber::{Audience, Ending, Power, Presence, Subscription, View};
@@ -46,7 +46,7 @@ pub struct Kit {
     /// Where sessions live that end with their connection.
     pub passing: Arc<Memory>,
     pub messages: Option<Messages>,
-    pub model: Arc<dyn Model>,
+    pub models: Arc<dyn Models>,
     pub instructions: Instructions,
     pub tools: Arc<[ToolSpec]>,
     pub places: Places,
@@ -67,6 +67,14 @@ pub enum Kept {
 }
 
 impl Kit {
+    /// The model that a client names, or what is wrong with the name.
+    pub fn find_model(&self, name: &str) -> Result<Arc<dyn Model>, Refusal> {
+        self.models.find(name).map_err(|why| {
+            let shown: String = name.chars().take(80).collect();
+            Refusal::BadSetting { why: format!("model: {shown:?} {why}") }
+        })
+    }
+
     pub(crate) fn log_of(&self, kept: Kept) -> &dyn Log {
         match kept {
             Kept::InStore => &*self.log,
@@ -243,6 +251,22 @@ impl<V: View> Actor<V> {
         Ok(actor)
     }
 
+    /// A session whose model cannot be had any more goes on with the server's own.
+    pub(super) async fn check_model(&mut self) -> Result<(), LogError> {
+        let Some(wanted) = self.state.settings().map(|settings| settings.model.clone()) else {
+            return Ok(());
+        };
+        let Err(why) = self.kit.models.find(&wanted) else { return Ok(()) };
+        let preset = self.kit.models.preset();
+        let (model, tokens_max) = (Text::from(preset.name()), preset.card().tokens_max);
+        let text = format!("Model {wanted:?} {why}. The session goes on with {model:?}.").into();
+        let setting = Setting::Model { model, tokens_max };
+        let (level, code) = (Level::Warning, "model_gone".into());
+        let by = Who::via("server");
+        let told = Event::Noticed { level, text, code };
+        self.record(vec![Event::SettingSet { setting, by }, told]).await
+    }
+
     /// Runs until the session sleeps, is closed, or its store fails.
     pub(crate) async fn run(mut self) -> Ending {
         let ending = match self.serve().await {
@@ -331,6 +355,9 @@ impl<V: View> Actor<V> {
     }
 
     async fn command(&mut self, command: Command) -> Answered {
+        if matches!(command, Command::Resume { .. } | Command::Compact { .. }) {
+            self.check_model().await?;
+        }
         let events =
             decide(&self.state, command, &self.kit.limits).map_err(CommandError::Refused)?;
         let queues = |event: &Event| matches!(event, Event::MessageQueued { .. });

@@ -5,18 +5,18 @@
 //! take the session with it.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use polyloop_session::history::Prompt;
-use polyloop_session::item::{End, Fault, ItemKind, ToolResult, Usage};
+use polyloop_session::item::{End, ToolResult};
 use polyloop_session::policy::{Effect, Judgement, Risk};
-use polyloop_session::{Answerable, CallId, ItemId, Proposal, Report, Stream, Text};
-use tokio_util::sync::CancellationToken;
+use polyloop_session::{CallId, ItemId, Report, Stream, Text};
 
-use crate::model::{Chunk, Model, Request};
-use crate::tool::{self, Place, Progress, Run, ToolSpec};
+use crate::tool::{self, Place, Progress, Run};
+
+mod ask;
+
+pub use ask::{ANSWER_BLOCKS_MAX, Asked, ask};
 
 /// Something that came of a step.
 #[derive(Debug)]
@@ -42,129 +42,6 @@ pub enum Performed {
     Report(Report),
 }
 
-pub struct Asked {
-    pub call: CallId,
-    pub prompt: Prompt,
-    pub instructions: Text,
-    pub tools: Arc<[ToolSpec]>,
-    pub place: Arc<Place>,
-    pub stop: CancellationToken,
-}
-
-struct Asking {
-    call: CallId,
-    chunks: BoxStream<'static, Chunk>,
-    place: Arc<Place>,
-    stop: CancellationToken,
-    blocks: Vec<Block>,
-    usage: Option<Usage>,
-    over: bool,
-}
-
-struct Block {
-    number: u32,
-    kind: ItemKind,
-    args: String,
-    ended: bool,
-}
-
-pub fn ask(model: &dyn Model, asked: Asked) -> BoxStream<'static, Performed> {
-    let Asked { call, prompt, instructions, tools, place, stop } = asked;
-    let begin = || {
-        let chunks = model.ask(Request { prompt, instructions, tools });
-        let (blocks, usage, over) = (Vec::new(), None, false);
-        let asking = Asking { call, chunks, place, stop, blocks, usage, over };
-        let performed = stream::unfold(asking, |mut asking| async move {
-            if asking.over {
-                return None;
-            }
-            let performed = asking.next().await;
-            Some((performed, asking))
-        });
-        performed.filter_map(std::future::ready).boxed()
-    };
-    guarded(begin, move || {
-        let fault = Fault::new("internal", "The model client broke; this is a fault of the server");
-        Report::CallFailed { call, fault }
-    })
-}
-
-impl Asking {
-    async fn next(&mut self) -> Option<Performed> {
-        let chunk = tokio::select! {
-            biased;
-            () = self.stop.cancelled() => {
-                self.over = true;
-                return Some(Performed::Report(Report::CallStopped { call: self.call }));
-            }
-            chunk = self.chunks.next() => chunk,
-        };
-        let call = self.call;
-        match chunk {
-            Some(Chunk::Started { block, kind }) => {
-                let args = String::new();
-                self.blocks.push(Block { number: block, kind: kind.clone(), args, ended: false });
-                Some(Performed::Report(Report::BlockStarted { call, block, kind }))
-            }
-            Some(Chunk::Text { block, text }) => {
-                Some(Performed::Grew { call, block, stream: Stream::Text, text })
-            }
-            Some(Chunk::Args { block, text }) => {
-                self.block(block)?.args.push_str(&text);
-                Some(Performed::Grew { call, block, stream: Stream::Args, text })
-            }
-            Some(Chunk::Ended { block, opaque }) => {
-                let open = self.block(block)?;
-                open.ended = true;
-                let is_tool = matches!(open.kind, ItemKind::ToolCall { .. });
-                let ended = Report::BlockEnded { call, block, opaque };
-                (!is_tool).then_some(Performed::Report(ended))
-            }
-            Some(Chunk::Raw { provider, json }) => Some(Performed::Raw { call, provider, json }),
-            Some(Chunk::Usage(usage)) => {
-                self.usage = Some(usage);
-                None
-            }
-            Some(Chunk::Done) => {
-                self.over = true;
-                Some(Performed::Report(self.answered().await))
-            }
-            Some(Chunk::Failed(fault)) => self.failed(fault),
-            None => self.failed(Fault::new(
-                "stream_cut",
-                "The model's answer broke off before its end; try again",
-            )),
-        }
-    }
-
-    fn block(&mut self, number: u32) -> Option<&mut Block> {
-        self.blocks.iter_mut().find(|block| block.number == number)
-    }
-
-    fn failed(&mut self, fault: Fault) -> Option<Performed> {
-        self.over = true;
-        Some(Performed::Report(Report::CallFailed { call: self.call, fault }))
-    }
-
-    /// Judges the calls that came whole; one that did not is never proposed.
-    async fn answered(&mut self) -> Report {
-        let mut proposals = Vec::new();
-        for block in self.blocks.iter().filter(|block| block.ended) {
-            let ItemKind::ToolCall { name, .. } = &block.kind else { continue };
-            let args: Text = block.args.as_str().into();
-            let mut judgement = judge(name, &args, &self.place).await;
-            if judgement.effect == Effect::Plan && judgement.refusal.is_none() {
-                judgement.plan_file = tool::exit_plan_mode::keep(&args, &self.place).await;
-            }
-            let judgement = Box::new(judgement);
-            proposals.push(Proposal { block: block.number, args, judgement });
-        }
-        // Whether anyone can answer is for the actor to say, who knows the clients.
-        let (call, usage) = (self.call, self.usage);
-        Report::Answered { call, usage, proposals, answerable: Answerable::default() }
-    }
-}
-
 /// What a call would do. One that cannot be judged (no such tool, arguments that do not fit) never
 /// runs: the model is told why.
 pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
@@ -172,7 +49,12 @@ pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
         Some(tool) => tool.judge(tool::given(args), place).await,
         None => Err(unknown_tool(name)),
     };
-    judged.unwrap_or_else(|why| Judgement {
+    judged.unwrap_or_else(|why| refused(name, why))
+}
+
+/// A call that never runs, and why.
+fn refused(name: &str, why: Text) -> Judgement {
+    Judgement {
         effect: Effect::Read,
         safe: false,
         confined: false,
@@ -185,7 +67,7 @@ pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
         plan_file: None,
         covers: "".into(),
         keys: Vec::new(),
-    })
+    }
 }
 
 fn unknown_tool(name: &str) -> Text {

@@ -6,7 +6,7 @@
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use polyloop_session::{SessionId, Text};
 use rustix::fs::OFlags;
@@ -16,6 +16,9 @@ use crate::tool::bash::is_forbidden;
 
 /// Of a file that tells the model who it is or how to work here.
 const TOLD_BYTES_MAX: u64 = 64 * 1024;
+
+/// Of a file that a fact is read from.
+const FACT_BYTES_MAX: u64 = 4 * 1024;
 
 /// The folders that sessions may work in.
 #[derive(Clone, Debug)]
@@ -101,13 +104,43 @@ impl Instructions {
         if let Some(agents) = told(place, "AGENTS.md") {
             parts.push(agents.trim().to_string());
         }
-        parts.push(format!("Working directory: {}", place.cwd.display()));
+        parts.push(facts(place, jiff::Zoned::now().date()));
         parts.extend(self.own.as_ref().map(|own| own.trim().to_string()));
         parts.retain(|part| !part.is_empty());
         let mut text = parts.join("\n\n");
         text.push('\n');
         text.into()
     }
+}
+
+/// What the model should know of where it works. Changes at most once a day, so that providers'
+/// caches hold.
+fn facts(place: &Place, today: jiff::civil::Date) -> String {
+    let mut facts = vec![format!("Working directory: {}", place.cwd.display())];
+    facts.push(match branch(place) {
+        Some(branch) => format!("Version control: git, on {branch}"),
+        None => "Version control: none found".to_owned(),
+    });
+    facts.push(format!("System: {}, commands run in bash", std::env::consts::OS));
+    facts.push(format!("Date: {today}"));
+    facts.join("\n")
+}
+
+/// What is checked out, if the folder is a git work tree. Read from its files: asking git could
+/// run what the repository's configuration names.
+fn branch(place: &Place) -> Option<String> {
+    let dir = place.cwd.ancestors().map(|dir| dir.join(".git")).find(|git| git.exists())?;
+    let dir = match dir.is_dir() {
+        true => dir,
+        // Of a linked work tree: the file names the directory.
+        false => PathBuf::from(regular(&dir, FACT_BYTES_MAX)?.trim().strip_prefix("gitdir: ")?),
+    };
+    let head = regular(&dir.join("HEAD"), FACT_BYTES_MAX)?;
+    let shown: String = match head.trim().strip_prefix("ref: refs/heads/") {
+        Some(branch) => format!("branch {branch}"),
+        None => format!("commit {}", head.trim().get(..12)?),
+    };
+    Some(shown.chars().filter(|c| !c.is_control()).take(100).collect())
 }
 
 /// The text of a regular file of the folder; a long one is cut, a blank one is none. A link that
@@ -118,6 +151,12 @@ fn told(place: &Place, name: &str) -> Option<String> {
     if !path.starts_with(&place.cwd) || is_forbidden(&path, place) {
         return None;
     }
+    let text = regular(&path, TOLD_BYTES_MAX)?;
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// The beginning of a file, if it is one.
+fn regular(path: &Path, bytes_max: u64) -> Option<String> {
     // Opening a pipe would wait for a writer.
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path).ok()?;
@@ -125,7 +164,6 @@ fn told(place: &Place, name: &str) -> Option<String> {
         return None;
     }
     let mut bytes = Vec::new();
-    file.take(TOLD_BYTES_MAX).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    (!text.trim().is_empty()).then_some(text)
+    file.take(bytes_max).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -5,6 +5,7 @@
 
 mod it {
     mod answerable;
+    mod answers;
     mod archive;
     mod attach;
     mod client;

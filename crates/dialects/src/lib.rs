@@ -15,6 +15,7 @@ pub mod cursor;
 pub mod detect;
 mod frame;
 mod ids;
+mod image;
 pub mod loom;
 mod reply;
 pub mod rest;

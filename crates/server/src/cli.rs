@@ -17,7 +17,8 @@ const EXAMPLES: &str = "\
 Examples:
   polyloop demo                            Try it: no key, no network, nothing to set up
   polyloop serve --provider offline        Serve the directory you are in
-  polyloop serve --help                    Every setting";
+  polyloop serve --help                    Every setting
+  polyloop doctor                          What is wrong, before you start";
 
 const SERVE_ABOUT: &str = "\
 Serve agents to every client, with the model and the directory you choose.
@@ -40,6 +41,12 @@ Examples:
   polyloop demo
   polyloop demo --port 9000 --dir /tmp/polyloop";
 
+const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  polyloop doctor
+  polyloop doctor --model claude-sonnet-4-5 --session-store-path ./sessions
+  polyloop doctor --json";
+
 /// One agent server that every client can talk to.
 #[derive(Debug, Parser)]
 #[command(name = "polyloop", version, arg_required_else_help = true, after_help = EXAMPLES)]
@@ -60,6 +67,23 @@ pub enum Command {
         after_help = DEMO_EXAMPLES
     )]
     Demo(DemoArgs),
+    /// Say what is wrong with the settings, before you start
+    #[command(
+        long_about = "Say what is wrong with the settings, before you start.\n\nTakes every flag \
+                      of serve, and the same environment and .env. Asks the model's provider for \
+                      its list of models; changes nothing. Ends with 1 if something has failed.",
+        after_help = DOCTOR_EXAMPLES
+    )]
+    Doctor(DoctorArgs),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct DoctorArgs {
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub serve: ServeArgs,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -172,7 +196,7 @@ mod tests {
     fn demo(words: &[&str]) -> DemoArgs {
         match Cli::try_parse_from([&["polyloop", "demo"], words].concat()).unwrap().command {
             Command::Demo(args) => args,
-            Command::Serve(args) => panic!("{args:?}"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -190,7 +214,7 @@ mod tests {
         let error = Cli::try_parse_from(["polyloop"]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
         let help = error.to_string();
-        for word in ["Usage: polyloop", "serve", "demo", "Examples:", "--version"] {
+        for word in ["Usage: polyloop", "serve", "demo", "doctor", "Examples:", "--version"] {
             assert!(help.contains(word), "{word}\n{help}");
         }
     }
@@ -211,6 +235,19 @@ mod tests {
         assert!(help.contains("[default: 8080]"), "{help}");
         assert!(help.contains("[otherwise: HOST and PORT]"), "{help}");
         assert!(help.contains("[suggest|auto-edit|full-auto]"), "{help}");
+    }
+
+    #[test]
+    fn the_doctor_takes_the_flags_of_serve() {
+        let words = ["polyloop", "doctor", "--json", "--port", "9"];
+        let cli = Cli::try_parse_from(words).unwrap();
+        let Command::Doctor(args) = cli.command else { panic!("not doctor") };
+        assert!(args.json);
+        assert_eq!(format!("{:?}", args.serve), r#"{"port"}"#);
+        let help = help_of(&["doctor", "--help"]);
+        for setting in settings::ALL {
+            assert!(help.contains(&format!("--{}", setting.flag)), "{}", setting.flag);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! is started in. Never reads the process environment itself (it is an argument), never writes
 //! to it, never reads anything from the working directory, and never prints a secret.
 
+mod describe;
 mod dotenv;
 mod provider;
 mod read;
@@ -13,6 +14,7 @@ pub mod settings;
 mod source;
 #[cfg(test)]
 mod tests;
+pub mod url;
 mod value;
 
 use std::ffi::OsString;
@@ -20,11 +22,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use settings::Setting;
+use polyloop_agent::model::table::Table;
+pub use provider::{detect, is_own_server};
+pub use read::Parts;
 use source::Reader;
-pub use source::ServeArgs;
+pub use source::{Held, ServeArgs, one_line};
 pub use value::{
     AgentKind, ApprovalMode, ChatBroadcast, ContextStrategy, LogFormat, LogLevel, Provider, Secret,
+    WireApi,
 };
 
 /// Why the server cannot start, in lines for people.
@@ -72,18 +77,73 @@ pub struct Config {
     pub warnings: Vec<String>,
 }
 
-/// The model of sessions that name none, and what its provider needs.
+/// The model of sessions that name none, and how each provider is reached.
 #[derive(Clone, Debug)]
 pub struct Model {
     pub provider: Provider,
+    /// Whether PROVIDER was set; otherwise it was told from the model's name.
+    pub named: bool,
     pub name: String,
-    /// None for the offline model.
+    /// For OpenAI, and for servers that speak like it.
+    pub wire: WireApi,
+    pub openai: ModelAccess,
+    pub anthropic: ModelAccess,
+    pub google: ModelAccess,
+    /// Lines for the table of models. It was read once and found good.
+    pub models_file: Option<PathBuf>,
+    pub proxy: Proxy,
+    /// How long a model may send nothing.
+    pub idle_timeout: Duration,
+    /// How often a model is asked again after a failure that may pass.
+    pub retries_max: u32,
+}
+
+/// How one provider is reached.
+#[derive(Clone, Debug)]
+pub struct ModelAccess {
+    /// None where no key is set.
     pub key: Option<ModelKey>,
+    /// Without a slash at the end.
+    pub base_url: String,
+}
+
+/// Through what models are reached.
+#[derive(Clone, Debug, Default)]
+pub struct Proxy {
+    /// URLs, with user and password where the proxy wants them.
+    pub https: Option<Secret>,
+    pub http: Option<Secret>,
+    /// Hosts that are reached directly, as the variable has them.
+    pub no_proxy: Option<String>,
+}
+
+impl Model {
+    /// How a provider is reached; the offline model is not.
+    pub fn access(&self, provider: Provider) -> Option<&ModelAccess> {
+        match provider {
+            Provider::OpenAi => Some(&self.openai),
+            Provider::Anthropic => Some(&self.anthropic),
+            Provider::Google => Some(&self.google),
+            Provider::Offline => None,
+        }
+    }
+
+    /// Whether the chosen provider may want no key: a server that only speaks like OpenAI's.
+    pub fn needs_no_key(&self) -> bool {
+        self.provider == Provider::Offline
+            || self.provider == Provider::OpenAi && provider::is_own_server(&self.openai.base_url)
+    }
+
+    /// What is known of models: what is built in, and before that what MODELS_FILE says.
+    pub fn table(&self) -> Result<Table, String> {
+        self.models_file.as_deref().map_or_else(|| Ok(Table::built_in()), provider::table)
+    }
 }
 
 #[derive(Clone, Debug)]
 pub struct ModelKey {
-    /// Which variable it is from; a service account's file is no API key.
+    /// Which variable it is from: GOOGLE_APPLICATION_CREDENTIALS is the path of a service
+    /// account's file, all others are keys.
     pub variable: &'static str,
     pub value: Secret,
 }
@@ -128,6 +188,18 @@ pub struct Limits {
     pub command_timeout: Duration,
 }
 
+/// What the settings say, whether the server could start with them or not.
+pub struct Examined {
+    pub held: Vec<Held>,
+    /// The `.env` file, if there is one.
+    pub env_file: Option<PathBuf>,
+    /// Why it could not be read.
+    pub env_file_problems: Vec<String>,
+    pub parts: Parts,
+    pub problems: Vec<String>,
+    pub warnings: Vec<String>,
+}
+
 impl Config {
     /// The configuration of `polyloop serve`. `environment` is usually `std::env::vars_os()`,
     /// `start_dir` the directory the server was started in.
@@ -144,78 +216,38 @@ impl Config {
         finish(Reader::of_flags(args, start_dir))
     }
 
+    /// The same as `load`, for people who want to know: nothing stops at a problem.
+    pub fn examine(
+        args: &ServeArgs,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        start_dir: &Path,
+    ) -> Examined {
+        let mut reader = Reader::new(args, environment, start_dir);
+        let parts = read::parts(&mut reader);
+        Examined {
+            held: reader.held(),
+            env_file: reader.env_file(),
+            env_file_problems: reader.file_problems,
+            parts,
+            problems: reader.problems,
+            warnings: reader.warnings,
+        }
+    }
+
     /// Where to listen.
     pub fn addr(&self) -> SocketAddr {
         SocketAddr::new(self.host, self.port)
     }
+}
 
-    /// Each setting and what holds, in the table's order; secrets are hidden.
-    pub fn describe(&self) -> Vec<(&'static str, String)> {
-        let word = |setting: &Setting, value: &str| (setting.name, value.to_owned());
-        let secs = |limit: Option<Duration>| limit.map(|limit| limit.as_secs().to_string());
-        let key = |key: &ModelKey| (key.variable, key.value.masked().to_owned());
-        let roots: Vec<String> =
-            self.workspace_roots.iter().map(|root| root.display().to_string()).collect();
-        let mut rows = vec![
-            (settings::HOST.name, self.host.to_string()),
-            (settings::PORT.name, self.port.to_string()),
-            (settings::WORKING_DIRECTORY.name, self.working_directory.display().to_string()),
-            list(&settings::WORKSPACE_ROOTS, &roots),
-            word(&settings::PROVIDER, self.model.provider.word()),
-            word(&settings::MODEL, &self.model.name),
-        ];
-        rows.extend(self.model.key.as_ref().map(key));
-        rows.extend([
-            word(&settings::AGENT, self.agent.word()),
-            word(&settings::TOOL_USE_APPROVAL_MODE, self.approval.mode.word()),
-            (settings::ALLOW_BYPASS.name, self.approval.allow_bypass.to_string()),
-            (settings::APPROVAL_TIMEOUT_SECS.name, or_unset(secs(self.approval.timeout))),
-            (settings::AUTO_RESUME.name, self.auto_resume.to_string()),
-            path(&settings::INSTRUCTIONS_FILE_PATH, self.instructions_file.as_deref()),
-            (
-                settings::COMMAND_TIMEOUT_SECS.name,
-                or_unset(secs(Some(self.limits.command_timeout))),
-            ),
-            word(&settings::CHAT_BROADCAST, self.chat_broadcast.word()),
-            path(&settings::SESSION_STORE_PATH, self.session_store.as_deref()),
-            path(&settings::TODOS_STORE_PATH, self.todos_store.as_deref()),
-            path(&settings::USER_MESSAGE_DB, self.user_message_db.as_deref()),
-            word(&settings::CONTEXT_STRATEGY, self.context.strategy.word()),
-            (settings::CONTEXT_COMPACTION_THRESHOLD.name, self.context.threshold.to_string()),
-            (
-                settings::POLYLOOP_TOKEN.name,
-                or_unset(self.access.token.as_ref().map(|token| token.masked().to_owned())),
-            ),
-            list(&settings::ALLOWED_ORIGINS, &self.access.allowed_origins),
-            list(&settings::ALLOWED_HOSTS, &self.access.allowed_hosts),
-            word(&settings::LOG_LEVEL, self.log.level.word()),
-            word(&settings::LOG_FORMAT, self.log.format.word()),
-            (settings::MAX_MESSAGE_BYTES.name, self.limits.message_bytes_max.to_string()),
-            (settings::MAX_CONNECTIONS.name, self.limits.connections_max.to_string()),
-            (settings::MAX_QUEUED_MESSAGES.name, self.limits.queued_messages_max.to_string()),
-        ]);
-        rows
+fn finish(mut reader: Reader<'_>) -> Result<Config, ConfigError> {
+    if !reader.file_problems.is_empty() {
+        // What else is wrong may only be missing from it.
+        return Err(ConfigError::new(reader.file_problems));
     }
-}
-
-fn or_unset(value: Option<String>) -> String {
-    value.unwrap_or_else(|| "(not set)".to_owned())
-}
-
-fn path(setting: &Setting, path: Option<&Path>) -> (&'static str, String) {
-    (setting.name, or_unset(path.map(|path| path.display().to_string())))
-}
-
-fn list(setting: &Setting, values: &[String]) -> (&'static str, String) {
-    (setting.name, or_unset((!values.is_empty()).then(|| values.join(","))))
-}
-
-fn finish(reader: Result<Reader<'_>, Vec<String>>) -> Result<Config, ConfigError> {
-    let mut reader = reader.map_err(ConfigError::new)?;
-    match read::config(&mut reader) {
-        Some(config) if reader.problems.is_empty() => {
-            Ok(Config { warnings: reader.warnings, ..config })
-        }
+    let parts = read::parts(&mut reader);
+    match parts.whole(reader.warnings.clone()) {
+        Some(config) if reader.problems.is_empty() => Ok(config),
         Some(_) | None => Err(ConfigError { problems: reader.problems, warnings: reader.warnings }),
     }
 }

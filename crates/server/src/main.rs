@@ -5,6 +5,8 @@ mod auth;
 mod catch_up;
 mod cli;
 mod config;
+mod doctor;
+mod models;
 mod page;
 mod query;
 mod render;
@@ -14,13 +16,14 @@ mod serve;
 mod socket;
 mod view;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use polyloop_agent::model::offline::SCRIPT_HELP;
 use tracing::level_filters::LevelFilter;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, DoctorArgs};
 use crate::config::{ApprovalMode, Config, ConfigError, LogFormat, LogLevel};
 use crate::serve::{PortChoice, Ready};
 
@@ -31,15 +34,28 @@ fn main() -> ExitCode {
         Ok(dir) => dir,
         Err(error) => return fail(&format!("the current directory cannot be used: {error}")),
     };
-    let (config, port) = match Cli::parse().command {
+    match Cli::parse().command {
         Command::Serve(args) => {
-            (Config::load(&args, std::env::vars_os(), &start_dir), PortChoice::Given)
+            start(Config::load(&args, std::env::vars_os(), &start_dir), PortChoice::Given)
         }
         Command::Demo(args) => {
             let port = args.port.map_or(PortChoice::Preferred, |_| PortChoice::Given);
-            (cli::demo_config(&args, &start_dir), port)
+            start(cli::demo_config(&args, &start_dir), port)
         }
+        Command::Doctor(args) => examine(&args, &start_dir),
+    }
+}
+
+fn examine(args: &DoctorArgs, start_dir: &Path) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("the runtime cannot start: {error}")),
     };
+    let form = if args.json { doctor::Form::Json } else { doctor::Form::Text };
+    runtime.block_on(doctor::run(&args.serve, std::env::vars_os(), start_dir, form))
+}
+
+fn start(config: Result<Config, ConfigError>, port: PortChoice) -> ExitCode {
     let config = match config {
         Ok(config) => config,
         Err(ConfigError { problems, warnings }) => {

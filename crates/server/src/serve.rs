@@ -11,7 +11,7 @@ use hyper_util::service::TowerToHyperService;
 use polyloop_agent::actor::Kit;
 use polyloop_agent::log::{Log, files::Files, memory::Memory};
 use polyloop_agent::messages::Messages;
-use polyloop_agent::model::{Model, offline::Offline};
+use polyloop_agent::model::Models;
 use polyloop_agent::place::{Instructions, Places};
 use polyloop_agent::sessions::Sessions;
 use polyloop_agent::todos::Todos;
@@ -28,7 +28,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::{self, App};
 use crate::auth::Guard;
-use crate::config::{ApprovalMode, ChatBroadcast, Config, ContextStrategy, Provider};
+use crate::config::{ApprovalMode, ChatBroadcast, Config, ContextStrategy};
+use crate::models::Served;
 use crate::room::{Broadcast, Room};
 use crate::socket;
 use crate::view::FileCodec;
@@ -237,10 +238,11 @@ async fn kit(config: &Config) -> Result<Kit, String> {
         }
         None => None,
     };
-    let model: Arc<dyn Model> = match config.model.provider {
-        Provider::Offline => Arc::new(Offline::new()),
-        other => return Err(format!("PROVIDER: {} is not available", other.word())),
-    };
+    let models = Served::open(&config.model)?;
+    let model = models.find(&config.model.name).map_err(|why| {
+        let name = &config.model.name;
+        format!("MODEL: {name:?} {why}")
+    })?;
     let mode = match config.approval.mode {
         ApprovalMode::Suggest => Mode::Suggest,
         ApprovalMode::AutoEdit => Mode::AutoEdit,
@@ -264,15 +266,17 @@ async fn kit(config: &Config) -> Result<Kit, String> {
     Ok(Kit {
         limits: polyloop_session::Limits {
             queued_messages_max: config.limits.queued_messages_max,
-            tokens_max: model.tokens_max(),
+            tokens_max: model.card().tokens_max,
             strategy,
             bypass_allowed: config.approval.allow_bypass,
+            retries_max: config.model.retries_max,
         },
         settings: Settings {
             cwd: config.working_directory.display().to_string().into(),
             model: model.name().into(),
             mode,
             calls_max: CALLS_PER_TURN_MAX,
+            tokens_max: Some(model.card().tokens_max),
             ..Settings::default()
         },
         places: places(config, forbidden),
@@ -280,7 +284,7 @@ async fn kit(config: &Config) -> Result<Kit, String> {
         passing: Arc::new(Memory::new(FileCodec::shared())),
         messages,
         log,
-        model,
+        models: Arc::new(models),
         tools,
         approval_timeout: config.approval.timeout,
         sleep_after: SLEEP_AFTER,

@@ -2,12 +2,14 @@
 //!
 //! Total: a report may be stale (its call was stopped, its item closed), and then gives no events.
 
+use crate::decide::Limits;
 use crate::event::{CallOutcome, Event, Level, Purpose};
 use crate::growth::Stream;
 use crate::id::{CallId, ItemId, Text};
 use crate::item::{End, Fault, ItemKind, Opaque, ToolResult, Usage};
 use crate::live::Live;
 use crate::policy::Judgement;
+use crate::retry::{self, Chance, Failed, Heal};
 use crate::state::{Item, State, ToolPhase, Turn, estimate_tokens};
 
 /// What came of a step. Performers of a model call speak of `(call, block)`.
@@ -34,6 +36,8 @@ pub enum Report {
     CallFailed {
         call: CallId,
         fault: Fault,
+        heal: Heal,
+        chance: Chance,
     },
     CallStopped {
         call: CallId,
@@ -64,9 +68,10 @@ pub struct Proposal {
     pub block: u32,
     pub args: Text,
     pub judgement: Box<Judgement>,
+    pub opaque: Option<Opaque>,
 }
 
-pub fn absorb(state: &State, live: &Live, report: Report) -> Vec<Event> {
+pub fn absorb(state: &State, live: &Live, limits: &Limits, report: Report) -> Vec<Event> {
     // A notice is about no step, so it is never stale.
     if let Report::Noticed { level, code, text } = report {
         return vec![Event::Noticed { level, text, code }];
@@ -93,8 +98,14 @@ pub fn absorb(state: &State, live: &Live, report: Report) -> Vec<Event> {
         Report::Answered { call, usage, proposals, answerable } => {
             answered(turn, live, call, usage, proposals, answerable)
         }
-        Report::CallFailed { call, fault } => {
-            ended(turn, live, call, End::Discarded, CallOutcome::Failed { fault })
+        Report::CallFailed { call, fault, heal, chance } => {
+            let Some(open) = turn.calls.get(&call) else { return Vec::new() };
+            let retries_max = limits.retries_max;
+            let failed = Failed { fault, heal, chance, retries_max };
+            let (outcome, told) = retry::outcome(state, turn, open.purpose, failed);
+            let mut events = ended(turn, live, call, End::Discarded, outcome);
+            events.extend(told);
+            events
         }
         Report::CallStopped { call } => ended(turn, live, call, End::Cut, CallOutcome::Stopped),
         Report::ToolEnded { item, end, result } => match turn.items.get(&item) {
@@ -143,6 +154,7 @@ fn answered(
                     judgement: proposal.judgement.clone(),
                     answerable,
                     tokens: estimate_tokens(name.len() + proposal.args.len()),
+                    opaque: proposal.opaque.clone(),
                 });
             }
             (ItemKind::ToolCall { .. }, None) => events.push(cut(id, item, live, End::Cut)),

@@ -19,6 +19,8 @@ pub struct Limits {
     pub tokens_max: u64,
     pub strategy: Strategy,
     pub bypass_allowed: bool,
+    /// How often a model call that failed is made again.
+    pub retries_max: u32,
 }
 
 pub const DENY_CONTINUE_TEXT: &str =
@@ -162,7 +164,10 @@ fn close(state: &State, by: Who) -> Result<Vec<Event>, Refusal> {
 }
 
 fn queue(state: &State, send: Send, limits: &Limits) -> Result<Vec<Event>, Refusal> {
-    let blank = send.content.iter().all(|Part::Text { text }| text.trim().is_empty());
+    let blank = send.content.iter().all(|part| match part {
+        Part::Text { text } => text.trim().is_empty(),
+        Part::Image { .. } => false,
+    });
     if blank {
         return Err(Refusal::EmptyMessage);
     }
@@ -198,7 +203,7 @@ fn answer(state: &State, send: &Send, limits: &Limits) -> Option<Result<Vec<Even
         Ask::Plan { .. } => plans,
         Ask::Approval => false,
     })?;
-    let texts: Vec<&str> = send.content.iter().map(|Part::Text { text }| &**text).collect();
+    let texts: Vec<Text> = send.content.iter().map(Part::shown).collect();
     let said: Text = texts.join("\n").into();
     let reply = match &open.ask {
         Ask::Plan { .. } if !consents => {

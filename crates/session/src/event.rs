@@ -129,6 +129,9 @@ pub enum Event {
         /// Someone who can approve was attached, or had begun the turn.
         answerable: bool,
         tokens: u64,
+        /// What must go back to the provider with this call.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opaque: Option<Opaque>,
     },
     ToolStarted {
         item: ItemId,
@@ -325,9 +328,24 @@ pub enum CallOutcome {
     Failed {
         fault: Fault,
     },
+    /// The attempt failed and is made again, as a new call, not before this time has passed.
+    Retried {
+        fault: Fault,
+        after_ms: u64,
+    },
     Stopped,
     /// A crash ended it.
     Lost,
+}
+
+impl CallOutcome {
+    /// What it gave is no part of the conversation.
+    pub fn is_failure(&self) -> bool {
+        match self {
+            CallOutcome::Failed { .. } | CallOutcome::Retried { .. } => true,
+            CallOutcome::Answered | CallOutcome::Stopped | CallOutcome::Lost => false,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

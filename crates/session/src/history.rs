@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::context;
 use crate::event::Purpose;
 use crate::id::{CallId, ItemId, Text};
 use crate::item::{Opaque, Part};
@@ -26,9 +27,9 @@ pub enum Message {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum AssistantPart {
-    Text(Text),
+    Text { text: Text, opaque: Option<Opaque> },
     Reasoning { text: Text, opaque: Option<Opaque> },
-    ToolCall { call_ref: Text, name: Text, args: Text },
+    ToolCall { call_ref: Text, name: Text, args: Text, opaque: Option<Opaque> },
 }
 
 pub const SUMMARY_PREFIX: &str = "Summary of the conversation so far:\n\n";
@@ -37,16 +38,29 @@ pub const SUMMARISE_TEXT: &str = "Summarise the conversation above so that the w
     from the summary alone: what was asked and done, files and functions touched, decisions and \
     their reasons, errors and test results, what is left to do. Be brief and concrete.";
 
+/// Of a tool's output, in the prompt for a summary.
+pub const SUMMARISED_OUTPUT_BYTES_MAX: usize = 2_000;
+
 /// `None` when the call is not open.
 pub fn prompt(state: &State, call: CallId) -> Option<Prompt> {
     let turn = state.turn()?;
     let open = turn.calls.get(&call)?;
     let purpose = open.purpose;
-    let older = state.line().pieces().iter().filter(|piece| piece.seq < call.0);
+    // What a turn must make room for does not fit as a whole: only what will go is told.
+    let upto = match purpose {
+        Purpose::Summarise if !turn.is_compaction() => context::turn_cut(state, turn),
+        Purpose::Summarise | Purpose::Think | Purpose::Explain { .. } => None,
+    };
+    let upto = upto.unwrap_or(call.0);
+    let older = state.line().pieces().iter();
+    let older = older.filter(|piece| piece.seq < call.0 && piece.seq <= upto);
     let mut messages = messages(older);
     match purpose {
         Purpose::Think => {}
-        Purpose::Summarise => messages.push(user(SUMMARISE_TEXT.into())),
+        Purpose::Summarise => {
+            messages.iter_mut().for_each(shorten_output);
+            messages.push(user(SUMMARISE_TEXT.into()));
+        }
         Purpose::Explain { .. } => {
             let shown = open.command()?.join(" ");
             messages.push(user(
@@ -60,6 +74,19 @@ pub fn prompt(state: &State, call: CallId) -> Option<Prompt> {
         }
     }
     Some(Prompt { purpose, messages })
+}
+
+/// For a summary the beginning and the end of a long output are enough.
+fn shorten_output(message: &mut Message) {
+    let Message::ToolResult { output, .. } = message else { return };
+    if output.len() <= SUMMARISED_OUTPUT_BYTES_MAX {
+        return;
+    }
+    let half = SUMMARISED_OUTPUT_BYTES_MAX / 2;
+    let head = &output[..output.floor_char_boundary(half)];
+    let tail = &output[output.ceil_char_boundary(output.len() - half)..];
+    let left_out = output.len() - head.len() - tail.len();
+    *output = format!("{head}\n[… {left_out} bytes left out …]\n{tail}").into();
 }
 
 fn user(text: Text) -> Message {
@@ -81,14 +108,15 @@ fn messages<'a>(pieces: impl Iterator<Item = &'a LinePiece> + Clone) -> Vec<Mess
             Piece::Explanation { text } => {
                 out.push(user(format!("{EXPLAINED_PREFIX}{text}").into()));
             }
-            Piece::Agent { call, item, text } => {
-                out.assistant(*call, *item, AssistantPart::Text(text.clone()));
+            Piece::Agent { call, item, text, opaque } => {
+                let (text, opaque) = (text.clone(), opaque.clone());
+                out.assistant(*call, *item, AssistantPart::Text { text, opaque });
             }
             Piece::Reasoning { call, item, text, opaque } => {
                 let (text, opaque) = (text.clone(), opaque.clone());
                 out.assistant(Some(*call), *item, AssistantPart::Reasoning { text, opaque });
             }
-            Piece::ToolCall { call, item, name, call_ref, args } => {
+            Piece::ToolCall { call, item, name, call_ref, args, opaque } => {
                 let Some((output, is_error)) = results.get(item) else { continue };
                 let (name, call_ref, args) = (name.clone(), call_ref.clone(), args.clone());
                 let result = Message::ToolResult {
@@ -97,7 +125,9 @@ fn messages<'a>(pieces: impl Iterator<Item = &'a LinePiece> + Clone) -> Vec<Mess
                     output: (*output).clone(),
                     is_error: *is_error,
                 };
-                out.assistant(*call, *item, AssistantPart::ToolCall { call_ref, name, args });
+                let opaque = opaque.clone();
+                let part = AssistantPart::ToolCall { call_ref, name, args, opaque };
+                out.assistant(*call, *item, part);
                 out.pending.push(result);
             }
             // It stands with its call already; what follows is another message.

@@ -8,7 +8,34 @@ use crate::id::Text;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
-    Text { text: Text },
+    Text {
+        text: Text,
+    },
+    /// `data` is base64, as clients send it and providers take it.
+    Image {
+        media_type: Text,
+        data: Text,
+    },
+}
+
+/// What an image counts, whatever its size: providers scale it down to about this.
+pub const IMAGE_TOKENS: u64 = 1_600;
+
+impl Part {
+    /// What people are shown of it.
+    pub fn shown(&self) -> Text {
+        match self {
+            Part::Text { text } => text.clone(),
+            Part::Image { media_type, .. } => format!("[image: {media_type}]").into(),
+        }
+    }
+
+    pub fn tokens(&self) -> u64 {
+        match self {
+            Part::Text { text } => crate::state::estimate_tokens(text.len()),
+            Part::Image { .. } => IMAGE_TOKENS,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +122,19 @@ pub struct Usage {
     /// The part of the input that came from the provider's cache.
     #[serde(default)]
     pub cached_tokens: u64,
+    /// The part of the input that was written to the provider's cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_written_tokens: u64,
+    /// The part of the output that was reasoning.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reasoning_tokens: u64,
+    /// In millionths of a dollar, where the model's price is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Usage {
@@ -106,6 +146,13 @@ impl Usage {
         self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
         self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        self.cache_written_tokens =
+            self.cache_written_tokens.saturating_add(other.cache_written_tokens);
+        self.reasoning_tokens = self.reasoning_tokens.saturating_add(other.reasoning_tokens);
+        self.cost_micros = match (self.cost_micros, other.cost_micros) {
+            (Some(one), Some(two)) => Some(one.saturating_add(two)),
+            (one, two) => one.or(two),
+        };
     }
 }
 

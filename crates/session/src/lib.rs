@@ -17,6 +17,7 @@ pub mod live;
 pub mod next;
 pub mod policy;
 pub mod recover;
+pub mod retry;
 pub mod state;
 pub mod strategy;
 pub mod wait;
@@ -30,4 +31,5 @@ pub use id::{CallId, ItemId, MessageId, Seq, SessionId, Text, Timestamp, TurnId,
 pub use live::Live;
 pub use next::{Next, Step, next};
 pub use recover::recover;
+pub use retry::{Chance, Heal};
 pub use state::State;

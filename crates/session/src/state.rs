@@ -14,13 +14,16 @@ use crate::event::{
 use crate::id::{CallId, ItemId, MessageId, Seq, Text, Timestamp, TurnId, WaitId};
 use crate::item::{End, Fault, ItemKind, Opaque, Part, Usage};
 use crate::policy::{Effect, Judgement, Key, Mode};
+use crate::retry::TOO_LONG_CODE;
 use crate::wait::{Answer, Ask, Who};
 
 mod line;
 mod turn;
 
 pub use line::{Line, LinePiece, Piece};
-pub use turn::{Call, Explain, GRANTS_MAX, Item, OpenWait, Phase, Summary, ToolPhase, Turn};
+pub use turn::{
+    Call, Explain, GRANTS_MAX, Item, OpenWait, Phase, Shorten, Summary, ToolPhase, Turn,
+};
 
 /// Waits whose end is remembered, so that a late answer is told what became of them.
 pub const CLOSED_WAITS_MAX: usize = 64;
@@ -197,7 +200,7 @@ impl State {
             Event::Compacted { call: _, upto, summary, summary_tokens, .. } => {
                 self.line.compact(*upto, summary.clone(), *summary_tokens);
                 if let Some(turn) = &mut self.turn {
-                    turn.phase = Phase::Finished;
+                    turn.compacted();
                 }
             }
             Event::Noticed { .. } => {}
@@ -249,26 +252,27 @@ impl State {
 
     fn adopt(&mut self, seq: Seq, piece: Option<&Adopted>) {
         let Some(piece) = piece else { return };
-        let (piece, bytes) = match piece.clone() {
+        let (piece, tokens) = match piece.clone() {
             Adopted::User { content } => {
-                let bytes = content.iter().map(|Part::Text { text }| text.len()).sum();
-                (Piece::User { content }, bytes)
+                let tokens = content.iter().map(Part::tokens).sum();
+                (Piece::User { content }, tokens)
             }
             Adopted::Agent { text } => {
-                let bytes = text.len();
-                (Piece::Agent { call: None, item: ItemId(seq), text }, bytes)
+                let tokens = estimate_tokens(text.len());
+                (Piece::Agent { call: None, item: ItemId(seq), text, opaque: None }, tokens)
             }
             Adopted::ToolCall { call_ref, name, args } => {
-                let bytes = name.len() + args.len();
-                (Piece::ToolCall { call: None, item: ItemId(seq), name, call_ref, args }, bytes)
+                let tokens = estimate_tokens(name.len() + args.len());
+                let (call, item, opaque) = (None, ItemId(seq), None);
+                (Piece::ToolCall { call, item, name, call_ref, args, opaque }, tokens)
             }
             Adopted::ToolResult { call_ref, output } => {
-                let bytes = output.len();
+                let tokens = estimate_tokens(output.len());
                 let Some(item) = self.line.adopted_call(&call_ref) else { return };
-                (Piece::ToolResult { item, output, is_error: false }, bytes)
+                (Piece::ToolResult { item, output, is_error: false }, tokens)
             }
         };
-        self.line.push(seq, estimate_tokens(bytes), piece);
+        self.line.push(seq, tokens, piece);
     }
 
     fn start_turn(&mut self, seq: Seq, work: &Work, agent: Option<Agent>, cwd: Option<Text>) {

@@ -20,6 +20,7 @@ mod it {
     mod audit;
     mod compaction;
     mod decide;
+    mod flaw;
     mod fold;
     mod format;
     mod generate;
@@ -28,9 +29,11 @@ mod it {
     mod make;
     mod names;
     mod next;
+    mod overflow;
     mod play;
     mod random;
     mod recovery;
+    mod retries;
     mod script;
     mod session;
     mod sim;

@@ -1,6 +1,7 @@
 //! Does what the state asks for: starts and stops steps, takes in what comes of them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
 use polyloop_session::event::Purpose;
@@ -8,13 +9,15 @@ use polyloop_session::item::ItemKind;
 use polyloop_session::state::{SHUTDOWN_VIA, ToolPhase};
 use polyloop_session::wait::Who;
 use polyloop_session::{
-    Answerable, Command, Growth, ItemId, Next, Raw, Report, Seq, Step, Stream, Text, Update,
-    absorb, decide, history, next,
+    Answerable, CallId, Chance, Command, Event, Growth, ItemId, Next, Raw, Report, Seq, Step,
+    Stream, Text, Update, absorb, decide, history, next,
 };
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::{Actor, Kept};
 use crate::log::LogError;
+use crate::model::Model;
 use crate::perform::{self, Asked, Performed, Ran};
 use crate::subscriber::{Power, View};
 use crate::tool::{Place, Run};
@@ -27,7 +30,13 @@ impl<V: View> Actor<V> {
     pub(super) async fn advance(&mut self) -> Result<(), LogError> {
         while self.may_go_on() {
             match next(&self.state, &self.kit.limits) {
-                Next::Record(events) => self.record(events).await?,
+                Next::Record(events) => {
+                    let begins = |event: &Event| matches!(event, Event::TurnStarted { .. });
+                    if events.iter().any(begins) {
+                        self.check_model().await?;
+                    }
+                    self.record(events).await?;
+                }
                 Next::Steps(steps) => {
                     steps.into_iter().for_each(|step| self.perform(step));
                     break;
@@ -50,8 +59,10 @@ impl<V: View> Actor<V> {
                 };
                 let place = self.place();
                 let instructions = self.kit.instructions.for_turn(&place);
-                let asked = Asked { call, prompt, instructions, tools, place, stop };
-                self.performers.push(perform::ask(&*self.kit.model, asked));
+                let delay = Duration::from_millis(self.delay_ms(call));
+                let model = self.model();
+                let asked = Asked { call, delay, prompt, instructions, tools, place, stop };
+                self.performers.push(perform::ask(model, asked));
             }
             Step::Run(item) => {
                 let Some(stop) = self.begin(item.0) else { return };
@@ -61,6 +72,18 @@ impl<V: View> Actor<V> {
                 self.performers.push(perform::run(Ran { item, name, run }));
             }
         }
+    }
+
+    /// A retry waits; `0` for a first attempt.
+    fn delay_ms(&self, call: CallId) -> u64 {
+        let turn = self.state.turn();
+        turn.and_then(|turn| turn.calls.get(&call)).map_or(0, |call| call.delay_ms)
+    }
+
+    fn model(&self) -> Arc<dyn Model> {
+        let wanted = self.state.settings().map(|settings| &*settings.model);
+        let found = wanted.and_then(|name| self.kit.models.find(name).ok());
+        found.unwrap_or_else(|| self.kit.models.preset())
     }
 
     /// Where the running turn works: its own folder, its session's, or the server's.
@@ -164,7 +187,10 @@ impl<V: View> Actor<V> {
                 questions: answers || self.audience.can(Power::Answer),
             };
         }
-        let events = absorb(&self.state, &self.live, report);
+        if let Report::CallFailed { chance, .. } = &mut report {
+            *chance = Chance((Uuid::new_v4().as_u128() % 1_000) as u16);
+        }
+        let events = absorb(&self.state, &self.live, &self.kit.limits, report);
         self.record(events).await?;
         self.advance_if_settled().await
     }

@@ -106,7 +106,7 @@ impl Fold {
                     CallOutcome::Answered | CallOutcome::Stopped | CallOutcome::Lost => {
                         self.held.extend(said);
                     }
-                    CallOutcome::Failed { fault: _ } => {}
+                    CallOutcome::Failed { .. } | CallOutcome::Retried { .. } => {}
                 }
             }
             Event::ItemStarted { call, block: _, item } => match item {
@@ -178,7 +178,7 @@ pub(super) fn words(content: &[Part]) -> Text {
     match content {
         [Part::Text { text }] => text.clone(),
         parts => {
-            let texts: Vec<&str> = parts.iter().map(|Part::Text { text }| &**text).collect();
+            let texts: Vec<Text> = parts.iter().map(Part::shown).collect();
             texts.join("\n").into()
         }
     }

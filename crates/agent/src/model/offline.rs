@@ -37,6 +37,7 @@ use tokio::task::coop::consume_budget;
 
 use self::beats::{Asked, Beat, beats};
 use self::script::Step;
+use crate::model::table::Card;
 use crate::model::{Chunk, Model, Request};
 
 mod beats;
@@ -52,6 +53,15 @@ pub use script::{
 
 pub const OFFLINE_NAME: &str = "offline";
 pub const OFFLINE_TOKENS_MAX: u64 = 128_000;
+
+static CARD: Card = Card {
+    tokens_max: OFFLINE_TOKENS_MAX,
+    output_tokens_max: OFFLINE_TOKENS_MAX,
+    price: None,
+    images: true,
+    reasoning: true,
+    native_shell: false,
+};
 
 /// Lines to try, each a step: what a person who wrote plain text is shown.
 pub const SCRIPT_HELP: &str = "\
@@ -77,8 +87,8 @@ impl Model for Offline {
         OFFLINE_NAME
     }
 
-    fn tokens_max(&self) -> u64 {
-        OFFLINE_TOKENS_MAX
+    fn card(&self) -> &Card {
+        &CARD
     }
 
     fn ask(&self, request: Request) -> BoxStream<'static, Chunk> {
@@ -138,7 +148,7 @@ fn ref_prefix(messages: &[Message]) -> String {
             Message::Assistant(parts) => {
                 for part in parts {
                     match part {
-                        AssistantPart::Text(text) => mark.take("text", text),
+                        AssistantPart::Text { text, .. } => mark.take("text", text),
                         AssistantPart::Reasoning { text, .. } => mark.take("reasoning", text),
                         AssistantPart::ToolCall { call_ref, args, .. } => {
                             mark.take(call_ref, args);

@@ -1,6 +1,6 @@
 //! Attaching: head, what is live and the subscription belong to one moment, whatever happens.
 
-use polyloop_agent::model::Chunk;
+use polyloop_agent::model::{Chunk, Stop};
 use polyloop_session::item::ItemKind;
 use polyloop_session::{Event, Seq};
 
@@ -136,7 +136,7 @@ async fn items_that_grow_by_turns_keep_their_places() {
     for block in [0, 1] {
         hand.give(Chunk::Ended { block, opaque: None });
     }
-    hand.give(Chunk::Done);
+    hand.give(Chunk::Done(Stop::End));
     client.until_idle().await.unwrap();
     let whole = |is: fn(usize) -> bool| (0..300).filter(|n| is(*n)).map(word).collect::<String>();
     assert_eq!(client.texts(), [whole(|n| n % 3 != 0), whole(|n| n % 3 == 0)]);

@@ -47,7 +47,7 @@ impl Told {
         self.client.command(command).await.unwrap();
         self.client.until_idle().await.unwrap();
         assert_eq!(self.noted.calls(), calls + 1);
-        self.noted.instructions().to_string()
+        without_facts(&self.noted.instructions())
     }
 
     fn place(&self) -> String {
@@ -61,6 +61,41 @@ impl Told {
         let parts: Vec<&str> = parts.into_iter().flatten().collect();
         parts.join("\n\n") + "\n"
     }
+}
+
+/// The instructions without what depends on the day and the machine.
+fn without_facts(told: &str) -> String {
+    let facts = ["Version control: ", "System: ", "Date: "];
+    let kept = told.lines().filter(|line| !facts.iter().any(|fact| line.starts_with(fact)));
+    kept.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+#[tokio::test]
+async fn the_folder_and_its_branch_are_told() {
+    let mut told = Told::new().await;
+    fs::create_dir(told.path(".git")).unwrap();
+    fs::write(told.path(".git/HEAD"), "ref: refs/heads/a/b\n").unwrap();
+    told.now().await;
+    let lines = told.noted.instructions().to_string();
+    let line = |start: &str| lines.lines().find(|line| line.starts_with(start)).unwrap().to_owned();
+    assert_eq!(line("Version control"), "Version control: git, on branch a/b");
+    assert_eq!(line("System"), format!("System: {}, commands run in bash", std::env::consts::OS));
+    let date = line("Date: ");
+    assert!(date["Date: ".len()..].parse::<jiff::civil::Date>().is_ok(), "{date}");
+    // A commit, a linked work tree, and what is none of these.
+    fs::write(told.path(".git/HEAD"), "0123456789abcdef0123456789abcdef01234567\n").unwrap();
+    told.now().await;
+    assert!(told.noted.instructions().contains("git, on commit 0123456789ab\n"));
+    fs::rename(told.path(".git"), told.path("elsewhere")).unwrap();
+    let link = format!("gitdir: {}\n", told.path("elsewhere").display());
+    fs::write(told.path(".git"), link).unwrap();
+    fs::write(told.path("elsewhere/HEAD"), "ref: refs/heads/c\n").unwrap();
+    told.now().await;
+    assert!(told.noted.instructions().contains("git, on branch c\n"));
+    fs::remove_file(told.path("elsewhere/HEAD")).unwrap();
+    fifo(&told.path("elsewhere/HEAD"));
+    told.now().await;
+    assert!(told.noted.instructions().contains("Version control: none found\n"));
 }
 
 #[tokio::test]
@@ -87,13 +122,13 @@ async fn each_call_is_told_anew() {
     let mut told = Told::new().await;
     told.client.send("ask: Well? | yes\nsay: hi").await.unwrap();
     told.client.until("the question", |c| c.wait().is_some()).await.unwrap();
-    assert_eq!(*told.noted.instructions(), *told.want(ROLE, None));
+    assert_eq!(without_facts(&told.noted.instructions()), told.want(ROLE, None));
     fs::write(told.path("SOUL.md"), "You are a cat.").unwrap();
     let answers = vec![(0, vec!["yes".into()])];
     let reply = polyloop_session::command::WaitReply::Answer { answers };
     told.client.settle(reply).await.unwrap();
     told.client.until_idle().await.unwrap();
-    assert_eq!(*told.noted.instructions(), *told.want("You are a cat.", None));
+    assert_eq!(without_facts(&told.noted.instructions()), told.want("You are a cat.", None));
 }
 
 /// A run in a folder of its own is told what that folder says, and nothing of the session's.

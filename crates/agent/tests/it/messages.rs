@@ -91,7 +91,7 @@ fn texts(messages: &[Message]) -> Vec<(&str, &str)> {
 fn said(log: &[Arc<LogEntry>]) -> Vec<Message> {
     let events: BTreeMap<Seq, &Event> = log.iter().map(|entry| (entry.seq, &entry.event)).collect();
     let words = |content: &[Part]| {
-        let texts: Vec<&str> = content.iter().map(|Part::Text { text }| &**text).collect();
+        let texts: Vec<polyloop_session::Text> = content.iter().map(Part::shown).collect();
         texts.join("\n")
     };
     let counts = |item: Seq| {

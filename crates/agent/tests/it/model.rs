@@ -4,12 +4,22 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
-use polyloop_agent::model::{Chunk, Model, Request};
+use polyloop_agent::model::table::Card;
+use polyloop_agent::model::{Chunk, Model, Request, Stop};
 use polyloop_session::Text;
-use polyloop_session::history::Message;
+use polyloop_session::history::{Message, Prompt};
 use polyloop_session::item::ItemKind;
 use serde_json::json;
 use tokio::sync::mpsc;
+
+static CARD: Card = Card {
+    tokens_max: 100_000,
+    output_tokens_max: 10_000,
+    price: None,
+    images: true,
+    reasoning: true,
+    native_shell: false,
+};
 
 /// Answers as a function says.
 pub struct Puppet<F>(pub F);
@@ -19,11 +29,11 @@ where
     F: Fn(Request) -> BoxStream<'static, Chunk> + Send + Sync + 'static,
 {
     fn name(&self) -> &str {
-        "puppet"
+        "offline"
     }
 
-    fn tokens_max(&self) -> u64 {
-        100_000
+    fn card(&self) -> &Card {
+        &CARD
     }
 
     fn ask(&self, request: Request) -> BoxStream<'static, Chunk> {
@@ -52,6 +62,14 @@ impl Noted {
 
     pub fn calls(&self) -> usize {
         self.0.lock().unwrap().len()
+    }
+
+    pub fn prompts(&self) -> Vec<Prompt> {
+        self.0.lock().unwrap().iter().map(|request| request.prompt.clone()).collect()
+    }
+
+    pub fn last_prompt(&self) -> Prompt {
+        self.prompts().pop().expect("it was never asked")
     }
 
     /// What the last call was told before the conversation.
@@ -117,7 +135,7 @@ impl Hand {
 
     pub fn finish(&self) {
         self.give(Chunk::Ended { block: 0, opaque: None });
-        self.give(Chunk::Done);
+        self.give(Chunk::Done(Stop::End));
     }
 }
 
@@ -127,7 +145,7 @@ pub fn said(text: &str) -> Vec<Chunk> {
         Chunk::Started { block: 0, kind: ItemKind::Text },
         Chunk::Text { block: 0, text: text.into() },
         Chunk::Ended { block: 0, opaque: None },
-        Chunk::Done,
+        Chunk::Done(Stop::End),
     ]
 }
 
@@ -141,7 +159,7 @@ pub fn called(calls: &[(&str, String)]) -> Vec<Chunk> {
         chunks.push(Chunk::Args { block, text: args.as_str().into() });
         chunks.push(Chunk::Ended { block, opaque: None });
     }
-    chunks.push(Chunk::Done);
+    chunks.push(Chunk::Done(Stop::End));
     chunks
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use polyloop_agent::model::Chunk;
+use polyloop_agent::model::{Chunk, Stop};
 use polyloop_session::item::ItemKind;
 use polyloop_session::{CallId, Event, Raw, Seq, Update};
 
@@ -44,7 +44,7 @@ fn tell(hand: &Hand) {
     hand.give(raw(3));
     hand.give(Chunk::Ended { block: 0, opaque: None });
     hand.give(raw(4));
-    hand.give(Chunk::Done);
+    hand.give(Chunk::Done(Stop::End));
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn growth_keeps_its_order() {
     for block in [0, 1] {
         hand.give(Chunk::Ended { block, opaque: None });
     }
-    hand.give(Chunk::Done);
+    hand.give(Chunk::Done(Stop::End));
     client.send("go").await.unwrap();
     client.until_idle().await.unwrap();
     assert_eq!(client.texts(), whole);

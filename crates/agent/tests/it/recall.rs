@@ -2,7 +2,6 @@
 //! to come, was begun with.
 
 use polyloop_session::event::Work;
-use polyloop_session::item::Part;
 use polyloop_session::{Command, Event, LogEntry};
 
 use super::client::Client;
@@ -15,7 +14,7 @@ use super::view::Kind;
 fn recalled(kind: Kind) -> Vec<String> {
     let text = |entry: &LogEntry| match &entry.event {
         Event::MessageQueued { content, .. } => {
-            content.iter().map(|Part::Text { text }| &**text).collect::<String>()
+            content.iter().map(|part| part.shown().to_string()).collect::<String>()
         }
         other => panic!("no message: {other:?}"),
     };

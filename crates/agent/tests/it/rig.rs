@@ -8,8 +8,8 @@ use polyloop_agent::actor::Kit;
 use polyloop_agent::log::files::Files;
 use polyloop_agent::log::memory::Memory;
 use polyloop_agent::log::{Log, OpenMode};
-use polyloop_agent::model::Model;
 use polyloop_agent::model::offline::Offline;
+use polyloop_agent::model::{Model, Only};
 use polyloop_agent::place::{Instructions, Places};
 use polyloop_agent::sessions::{Handle, Sessions};
 use polyloop_agent::tool::{self, Place};
@@ -34,6 +34,7 @@ pub const LIMITS: Limits = Limits {
     tokens_max: 10_000,
     strategy: Strategy::Threshold,
     bypass_allowed: true,
+    retries_max: 0,
 };
 
 /// What the model is told, in this order.
@@ -70,6 +71,7 @@ pub struct Setup {
     /// Where work is allowed besides the server's own directory.
     pub roots: Vec<PathBuf>,
     pub plans: Option<PathBuf>,
+    pub retries_max: u32,
 }
 
 impl Setup {
@@ -85,6 +87,7 @@ impl Setup {
             helper: Helper::at("/nonexistent"),
             roots: Vec::new(),
             plans: None,
+            retries_max: LIMITS.retries_max,
         }
     }
 
@@ -112,7 +115,7 @@ impl Setup {
                 calls_max: 20,
                 ..Settings::default()
             },
-            model,
+            models: Arc::new(Only(model)),
             instructions: Instructions {
                 role: ROLE.into(),
                 rules: RULES.into(),
@@ -130,7 +133,7 @@ impl Setup {
                 roots,
                 plans: self.plans,
             },
-            limits: LIMITS,
+            limits: Limits { retries_max: self.retries_max, ..LIMITS },
             approval_timeout,
             sleep_after,
             auto_resume,

@@ -3,7 +3,6 @@
 
 use polyloop_session::command::WaitReply;
 use polyloop_session::event::Work;
-use polyloop_session::item::Part;
 use polyloop_session::wait::Then;
 use polyloop_session::{Command, Event};
 
@@ -95,7 +94,7 @@ fn is_about_to_hang(client: &Client) -> bool {
     let message = client.entries.iter().find(|entry| Some(entry.seq) == last);
     message.is_some_and(|entry| match &entry.event {
         Event::MessageQueued { content, .. } => {
-            content.iter().any(|Part::Text { text }| text.contains(HANGING))
+            content.iter().any(|part| part.shown().contains(HANGING))
         }
         _ => false,
     })

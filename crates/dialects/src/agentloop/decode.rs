@@ -3,7 +3,6 @@
 use polyloop_session::command::{Send, WaitReply};
 use polyloop_session::event::Origin;
 use polyloop_session::item::Part;
-use polyloop_session::state::estimate_tokens;
 use polyloop_session::wait::Then;
 use polyloop_session::{Command, Delivery, WaitRef};
 use serde::de::DeserializeOwned;
@@ -13,6 +12,7 @@ use super::wire::{
     ApprovalResponse, Content, Envelope, InputItem, InputPart, Interrupt, Role, UserInput,
 };
 use crate::ids::Ids;
+use crate::image::{self, Image};
 use crate::{Ask, Asked, Client, Complaint, bounded, shown};
 
 /// Parts of one user message.
@@ -69,11 +69,17 @@ fn user_input(payload: UserInput, id: &str, client: &Client) -> Result<Asked, Co
         match item {
             InputItem::Message { role: Role::User, content: Content::Text(text) }
             | InputItem::InputText { text }
-            | InputItem::OutputText { text } => content.push(text),
+            | InputItem::OutputText { text } => content.push(text_part(text)),
+            InputItem::InputImage(image) => content.push(image_part(image)?),
             InputItem::Message { role: Role::User, content: Content::Parts(parts) } => {
-                content.extend(parts.into_iter().map(|part| match part {
-                    InputPart::InputText { text } | InputPart::OutputText { text } => text,
-                }));
+                for part in parts {
+                    content.push(match part {
+                        InputPart::InputText { text } | InputPart::OutputText { text } => {
+                            text_part(text)
+                        }
+                        InputPart::InputImage(image) => image_part(image)?,
+                    });
+                }
             }
         }
     }
@@ -81,9 +87,9 @@ fn user_input(payload: UserInput, id: &str, client: &Client) -> Result<Asked, Co
         let told = format!("payload.input: {} parts, at most {INPUT_PARTS_MAX}", content.len());
         return Err(Complaint::new(BAD_FORMAT, told, "too_many_parts"));
     }
-    let tokens = content.iter().map(|text| estimate_tokens(text.len())).sum();
+    let tokens = content.iter().map(Part::tokens).sum();
     let send = Send {
-        content: content.into_iter().map(|text| Part::Text { text: text.into() }).collect(),
+        content,
         origin: Origin { who: client.who.clone(), can_approve: true, can_answer: true },
         client_ref: Some(id.into()),
         delivery: Delivery::AnswerQuestion,
@@ -91,6 +97,15 @@ fn user_input(payload: UserInput, id: &str, client: &Client) -> Result<Asked, Co
         run: None,
     };
     Ok(Command::Send(Box::new(send)).into())
+}
+
+fn text_part(text: String) -> Part {
+    Part::Text { text: text.into() }
+}
+
+fn image_part(image: Image) -> Result<Part, Complaint> {
+    image::part(image)
+        .map_err(|why| Complaint::new(BAD_FORMAT, format!("payload.input: {why}"), "bad_image"))
 }
 
 fn approval(payload: ApprovalResponse, client: &Client) -> Result<Asked, Complaint> {

@@ -109,7 +109,12 @@ impl FileEncoder {
         match &entry.event {
             Event::SessionCreated { .. } => Some(json!({"event": "session_started"})),
             Event::MessageQueued { content, client_ref, .. } => {
-                let part = |Part::Text { text }: &Part| json!({"type": "input_text", "text": text});
+                let part = |part: &Part| match part {
+                    Part::Text { text } => json!({"type": "input_text", "text": text}),
+                    Part::Image { media_type, data } => {
+                        json!({"type": "input_image", "media_type": media_type, "data": data})
+                    }
+                };
                 let content: Vec<Value> = content.iter().map(part).collect();
                 let id = client_ref.as_deref().unwrap_or(&id);
                 let item = json!({"type": "message", "role": "user", "content": content});

@@ -4,6 +4,8 @@ use polyloop_session::WaitId;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::image::Image;
+
 // What clients send.
 
 #[derive(Deserialize)]
@@ -33,6 +35,7 @@ pub(super) enum InputItem {
     Message { role: Role, content: Content },
     InputText { text: String },
     OutputText { text: String },
+    InputImage(Image),
 }
 
 #[derive(Deserialize)]
@@ -56,6 +59,7 @@ pub(super) enum Content {
 pub(super) enum InputPart {
     InputText { text: String },
     OutputText { text: String },
+    InputImage(Image),
 }
 
 #[derive(Deserialize)]

@@ -221,8 +221,11 @@ impl Turn {
             | Event::SessionClosed { .. }
             | Event::SessionReopened { .. }
             | Event::ExplainAsked { .. }
-            | Event::Compacted { .. }
-            | Event::Noticed { .. } => {}
+            | Event::Compacted { .. } => {}
+            // What is told in a turn is about it: a retry, an answer cut short.
+            Event::Noticed { text, .. } => {
+                tell(out, Told::AgentThinking { reasoning: text });
+            }
         }
     }
 
@@ -293,7 +296,10 @@ impl Turn {
             }
             CallOutcome::Answered => said,
             // The turn does not end with what it had begun to say.
-            CallOutcome::Failed { .. } | CallOutcome::Stopped | CallOutcome::Lost => None,
+            CallOutcome::Failed { .. }
+            | CallOutcome::Retried { .. }
+            | CallOutcome::Stopped
+            | CallOutcome::Lost => None,
         };
     }
 
@@ -363,7 +369,7 @@ pub(super) fn reply(reply: &Reply) -> Frame {
 }
 
 fn joined(content: &[Part]) -> String {
-    let texts: Vec<&str> = content.iter().map(|Part::Text { text }| &**text).collect();
+    let texts: Vec<Text> = content.iter().map(Part::shown).collect();
     texts.join("\n").trim().to_string()
 }
 

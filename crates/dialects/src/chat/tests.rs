@@ -69,8 +69,8 @@ fn proposed(item: u64, effect: Effect, args: &str) -> Event {
         covers: "".into(),
         keys: Vec::new(),
     });
-    let item = ItemId(Seq(item));
-    Event::ToolProposed { item, args: args.into(), judgement, answerable: true, tokens: 1 }
+    let (item, args, answerable) = (ItemId(Seq(item)), args.into(), true);
+    Event::ToolProposed { item, args, judgement, answerable, tokens: 1, opaque: None }
 }
 
 fn done(item: u64, end: End, text: &str, result: Option<ToolResult>) -> Event {

@@ -55,7 +55,7 @@ impl Queued {
         let text = match content {
             [Part::Text { text }] => text.clone(),
             parts => {
-                let texts: Vec<&str> = parts.iter().map(|Part::Text { text }| &**text).collect();
+                let texts: Vec<Text> = parts.iter().map(Part::shown).collect();
                 texts.join("\n").into()
             }
         };

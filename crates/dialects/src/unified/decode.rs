@@ -4,7 +4,6 @@ use polyloop_session::command::{Send, WaitReply};
 use polyloop_session::event::{Agent, Origin, Setting};
 use polyloop_session::item::Part;
 use polyloop_session::policy::Mode;
-use polyloop_session::state::estimate_tokens;
 use polyloop_session::wait::{Then, Who};
 use polyloop_session::{
     Command, Delivery, ItemId, Refusal, Seq, SessionId, Target, Text, WaitId, WaitRef,
@@ -17,6 +16,7 @@ use super::wire::{
     Cancel, Envelope, Interrupt, PermissionResponse, PlanApprovalResponse, SessionStart, SetAgent,
     SetModel, SetPermissionMode, UserMessage, UserQuestionResponse, is_shallow,
 };
+use crate::image;
 use crate::{Ask, Asked, Client, Complaint, Name, Start, bounded, shown};
 
 /// The types of the protocol's documents.
@@ -36,6 +36,8 @@ const ADDED: [&str; 4] = ["compact", "get_context", "set_model", "set_agent"];
 const BAD_FORMAT: &str = "Invalid message format";
 const DEFAULT_REASON: &str = "User requested stop";
 const NAME_CHARS_MAX: usize = 64;
+/// Of one message.
+const IMAGES_MAX: usize = 32;
 
 pub(super) fn decode(frame: &str, client: &Client) -> Result<Asked, Complaint> {
     let Envelope { kind, id, session_id } = read(frame, "bad_message")?;
@@ -212,7 +214,7 @@ fn agent_kind(name: &str) -> Result<Agent, Complaint> {
 }
 
 fn user_message(message: UserMessage, id: Option<Text>, by: Who) -> Result<Command, Complaint> {
-    let UserMessage { content, parent_tool_use_id } = message;
+    let UserMessage { content, images, parent_tool_use_id } = message;
     if let Some(parent) = parent_tool_use_id {
         if content.trim().is_empty() {
             return Err(Complaint::from(&Refusal::EmptyMessage));
@@ -223,9 +225,22 @@ fn user_message(message: UserMessage, id: Option<Text>, by: Who) -> Result<Comma
         let wait = request("parent_tool_use_id", &parent)?;
         return Ok(Command::Settle { wait, reply: WaitReply::Answer { answers }, by });
     }
+    if images.len() > IMAGES_MAX {
+        let told = format!("images: {}, at most {IMAGES_MAX}", images.len());
+        return Err(Complaint::new(BAD_FORMAT, told, "too_many_images"));
+    }
+    let mut parts = Vec::with_capacity(images.len() + 1);
+    if !content.is_empty() || images.is_empty() {
+        parts.push(Part::Text { text: content.into() });
+    }
+    for image in images {
+        let part = image::part(image)
+            .map_err(|why| Complaint::new(BAD_FORMAT, format!("images: {why}"), "bad_image"))?;
+        parts.push(part);
+    }
     Ok(Command::Send(Box::new(Send {
-        tokens: estimate_tokens(content.len()),
-        content: vec![Part::Text { text: content.into() }],
+        tokens: parts.iter().map(Part::tokens).sum(),
+        content: parts,
         origin: Origin { who: by, can_approve: true, can_answer: true },
         client_ref: id,
         delivery: Delivery::Queue,

@@ -362,6 +362,6 @@ fn adopted(piece: &Adopted, out: &mut Parts<'_, '_>) {
 }
 
 fn said(content: &[Part]) -> String {
-    let texts: Vec<&str> = content.iter().map(|Part::Text { text }| &**text).collect();
+    let texts: Vec<Text> = content.iter().map(Part::shown).collect();
     texts.join("\n")
 }

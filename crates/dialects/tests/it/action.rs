@@ -2,6 +2,7 @@
 //!
 //! A pick chooses among what is there when the action is played, so every list can be played.
 
+use polyloop_session::Heal;
 use polyloop_session::event::Adopted;
 use polyloop_session::item::End;
 use polyloop_session::policy::{Effect, Mode};
@@ -49,7 +50,10 @@ pub enum Action {
         blocks: Vec<(Kind, String)>,
         judged: Vec<Effect>,
     },
-    Fail(Pick),
+    Fail {
+        call: Pick,
+        heal: Heal,
+    },
     Stopped(Pick),
     EndTool {
         item: Pick,
@@ -153,7 +157,7 @@ fn action() -> impl Strategy<Value = Action> {
         2 => (pick(), judged()).prop_map(|(call, judged)| Action::Answer { call, judged }),
         9 => (pick(), vec((kind(), said()), 1..4), judged())
             .prop_map(|(call, blocks, judged)| Action::Say { call, blocks, judged }),
-        1 => pick().prop_map(Action::Fail),
+        4 => (pick(), heal()).prop_map(|(call, heal)| Action::Fail { call, heal }),
         2 => pick().prop_map(Action::Stopped),
         5 => (pick(), end(), any::<bool>())
             .prop_map(|(item, end, seen)| Action::EndTool { item, end, seen }),
@@ -189,6 +193,11 @@ fn effect() -> impl Strategy<Value = Effect> {
 
 fn end() -> impl Strategy<Value = End> {
     select(vec![End::Whole, End::Whole, End::Failed, End::Interrupted])
+}
+
+fn heal() -> impl Strategy<Value = Heal> {
+    let later = |after_ms| Heal::Later { after_ms };
+    select(vec![Heal::Never, later(None), later(Some(3_000)), Heal::Once, Heal::Shorter])
 }
 
 fn reply() -> impl Strategy<Value = Reply> {

@@ -67,11 +67,14 @@ fn commanded(command: &Command) -> Value {
     }
 }
 
-/// `delivery` is left out where the message always queues.
+/// `delivery` is left out where the message always queues; a text stands for its part.
 fn sent(send: &Send) -> Value {
-    let texts = send.content.iter().map(|Part::Text { text }| text.to_string());
-    let texts: Vec<String> = texts.collect();
-    let mut told = json!({"content": texts, "client_ref": send.client_ref, "tokens": send.tokens});
+    let part = |part: &Part| match part {
+        Part::Text { text } => json!(text),
+        Part::Image { media_type, data } => json!({"image": media_type, "data": data}),
+    };
+    let parts: Vec<Value> = send.content.iter().map(part).collect();
+    let mut told = json!({"content": parts, "client_ref": send.client_ref, "tokens": send.tokens});
     match send.delivery {
         Delivery::Queue => {}
         Delivery::AnswerQuestion => told["answers"] = json!("question"),

@@ -64,7 +64,13 @@ impl<'a> Choices<'a> {
     }
 
     fn content(&mut self) -> Vec<Part> {
-        self.texts().into_iter().map(|text| Part::Text { text }).collect()
+        let texts = self.texts().into_iter();
+        texts
+            .map(|text| match self.number() % 4 {
+                0 => Part::Image { media_type: "image/png".into(), data: text },
+                _ => Part::Text { text },
+            })
+            .collect()
     }
 
     fn keys(&mut self) -> Vec<Key> {
@@ -84,7 +90,14 @@ impl<'a> Choices<'a> {
 
     fn usage(&mut self) -> Usage {
         let (input_tokens, output_tokens) = (self.number(), self.number());
-        Usage { input_tokens, output_tokens, cached_tokens: self.number() }
+        Usage {
+            input_tokens,
+            output_tokens,
+            cached_tokens: self.number(),
+            cache_written_tokens: self.one(&[0, 1, u64::MAX]),
+            reasoning_tokens: self.one(&[0, 7]),
+            cost_micros: self.maybe().then(|| self.number()),
+        }
     }
 
     fn judgement(&mut self) -> Judgement {
@@ -222,7 +235,7 @@ impl<'a> Choices<'a> {
 
     fn completed(&mut self) -> Event {
         use End::{Cut, Denied, Discarded, Failed, Interrupted, Whole};
-        let opaque = self.maybe().then(|| Opaque { provider: self.text(), json: self.text() });
+        let opaque = self.opaque();
         Event::ItemCompleted {
             item: ItemId(self.seq()),
             end: self.one(&[Whole, Cut, Discarded, Denied, Failed, Interrupted]),
@@ -231,6 +244,10 @@ impl<'a> Choices<'a> {
             result: self.maybe().then(|| Box::new(self.result())),
             tokens: self.number(),
         }
+    }
+
+    fn opaque(&mut self) -> Option<Opaque> {
+        self.maybe().then(|| Opaque { provider: self.text(), json: self.text() })
     }
 
     fn work(&mut self) -> Work {
@@ -250,10 +267,11 @@ impl<'a> Choices<'a> {
     }
 
     fn call_outcome(&mut self) -> CallOutcome {
-        match self.number() % 4 {
+        match self.number() % 5 {
             0 => CallOutcome::Answered,
             1 => CallOutcome::Failed { fault: self.fault() },
             2 => CallOutcome::Stopped,
+            3 => CallOutcome::Retried { fault: self.fault(), after_ms: self.number() },
             _ => CallOutcome::Lost,
         }
     }
@@ -319,6 +337,7 @@ impl<'a> Choices<'a> {
                 judgement: Box::new(self.judgement()),
                 answerable: self.maybe(),
                 tokens: self.number(),
+                opaque: self.opaque(),
             },
             15 => Event::ToolStarted { item: ItemId(self.seq()), sandboxed: self.maybe() },
             16 | 17 => self.completed(),

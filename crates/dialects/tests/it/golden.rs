@@ -21,6 +21,7 @@ const LIMITS: Limits = Limits {
     tokens_max: 128_000,
     strategy: Strategy::Threshold,
     bypass_allowed: false,
+    retries_max: 4,
 };
 
 fn each(check: impl Fn(&Scenario) -> Result<(), String>) {

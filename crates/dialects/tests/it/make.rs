@@ -108,6 +108,7 @@ pub fn proposed(of: u64, args: &str, judgement: Judgement) -> Event {
         judgement,
         answerable: true,
         tokens: 1,
+        opaque: None,
     }
 }
 
@@ -134,7 +135,7 @@ pub fn judgement(effect: Effect, command: &[&str], patch: Option<&str>) -> Judge
 }
 
 pub fn usage() -> Usage {
-    Usage { input_tokens: 20, output_tokens: 3, cached_tokens: 10 }
+    Usage { input_tokens: 20, output_tokens: 3, cached_tokens: 10, ..Usage::default() }
 }
 
 /// Numbers events from 1, as a log does, a second apart.

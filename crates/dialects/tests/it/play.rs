@@ -7,11 +7,13 @@ use polyloop_session::context::Strategy;
 use polyloop_session::event::{Level, RunOptions, Setting};
 use polyloop_session::item::{End, Fault, ItemKind, ToolResult};
 use polyloop_session::policy::Effect;
+use polyloop_session::retry::TOO_LONG_CODE;
 use polyloop_session::state::{Item, ToolPhase};
 use polyloop_session::wait::Then;
 use polyloop_session::{
-    Answerable, CallId, Command, Delivery, Event, Growth, ItemId, Limits, LogEntry, MessageId,
-    Next, Proposal, Report, Stream, Timestamp, Update, WaitRef, absorb, decide, next, recover,
+    Answerable, CallId, Chance, Command, Delivery, Event, Growth, Heal, ItemId, Limits, LogEntry,
+    MessageId, Next, Proposal, Report, Stream, Timestamp, Update, WaitRef, absorb, decide, next,
+    recover,
 };
 use serde_json::json;
 
@@ -24,6 +26,7 @@ const LIMITS: Limits = Limits {
     tokens_max: 1_000,
     strategy: Strategy::Threshold,
     bypass_allowed: true,
+    retries_max: 2,
 };
 
 pub struct Play {
@@ -71,7 +74,7 @@ impl Play {
     }
 
     fn report(&mut self, report: Report) {
-        let events = absorb(&self.now.state, &self.now.live, report);
+        let events = absorb(&self.now.state, &self.now.live, &LIMITS, report);
         self.record(events);
     }
 
@@ -101,10 +104,14 @@ impl Play {
                 }
                 self.answer(*call, judged);
             }
-            Action::Fail(call) => {
-                let fault = Fault::new("529", "The provider is overloaded");
+            Action::Fail { call, heal } => {
+                let fault = match heal {
+                    Heal::Shorter => Fault::new(TOO_LONG_CODE, "The conversation is too long."),
+                    _ => Fault::new("529", "The provider is overloaded"),
+                };
                 if let Some(call) = choose(&self.calls(), *call) {
-                    self.report(Report::CallFailed { call, fault });
+                    let (heal, chance) = (*heal, Chance(500));
+                    self.report(Report::CallFailed { call, fault, heal, chance });
                 }
             }
             Action::Stopped(call) => {
@@ -197,7 +204,7 @@ impl Play {
         let proposals = asked.iter().zip(judged).map(|((id, block, own), effect)| {
             let judgement = Box::new(judgement(own.unwrap_or(*effect), &["touch", "a"], None));
             let args = self.now.live.text(*id, Stream::Args).into();
-            Proposal { block: *block, args, judgement }
+            Proposal { block: *block, args, judgement, opaque: None }
         });
         let (proposals, usage) = (proposals.collect(), Some(usage()));
         let answerable = Answerable { approvals: true, questions: true };

@@ -15,6 +15,8 @@ const ENV_FILE_BYTES_MAX: usize = 1024 * 1024;
 /// What a `.env` file says.
 #[derive(Default)]
 pub(super) struct EnvFile {
+    /// Whether there is one.
+    pub(super) found: bool,
     values: HashMap<String, Value>,
     /// What the user should know, but what does not stop the server.
     pub(super) warnings: Vec<String>,
@@ -83,7 +85,7 @@ impl EnvFile {
                 None => break,
             }
         }
-        if problems.is_empty() { Ok(file) } else { Err(problems) }
+        if problems.is_empty() { Ok(Self { found: true, ..file }) } else { Err(problems) }
     }
 
     fn insert(&mut self, name: String, value: Value) {

@@ -12,53 +12,82 @@ use super::source::{Reader, shown};
 use super::value::{
     self, AgentKind, ApprovalMode, ChatBroadcast, ContextStrategy, LogFormat, LogLevel,
 };
-use super::{Access, Approval, Config, Context, Limits, Log, provider};
+use super::{Access, Approval, Config, Context, Limits, Log, Model, provider};
 
-/// Reads every setting before it gives up, so that all problems are noted.
-pub(super) fn config(reader: &mut Reader<'_>) -> Option<Config> {
-    let addr = read_addr(reader);
-    let working_directory = read_working_directory(reader);
-    let start_dir = reader.start_dir().to_owned();
-    let root = |text: &str| value::directory(&start_dir.join(text));
-    let workspace_roots = reader.list(&settings::WORKSPACE_ROOTS, root);
-    let model = provider::read(reader);
-    let agent = reader.required(&settings::AGENT, |text| AgentKind::parse(&lower(text)));
-    let approval = read_approval(reader);
-    let auto_resume = reader.required(&settings::AUTO_RESUME, value::switch);
-    let instructions_file = read_instructions_file(reader);
-    let session_store = read_store(reader, &settings::SESSION_STORE_PATH);
-    let todos_store = read_store(reader, &settings::TODOS_STORE_PATH);
-    let user_message_db = reader.path(&settings::USER_MESSAGE_DB);
-    let chat_broadcast =
-        reader.required(&settings::CHAT_BROADCAST, |text| ChatBroadcast::parse(&lower(text)));
-    let context = read_context(reader);
-    let access = read_access(reader, addr);
-    let log = read_log(reader);
-    let limits = read_limits(reader);
-    let addr = addr?;
-    Some(Config {
-        host: addr.ip(),
-        port: addr.port(),
-        working_directory: working_directory?,
-        workspace_roots,
-        model: model?,
-        agent: agent?,
-        instructions_file,
-        approval: approval?,
-        auto_resume: auto_resume?,
-        session_store,
-        todos_store,
-        user_message_db,
-        chat_broadcast: chat_broadcast?,
-        context: context?,
-        access,
-        log: log?,
-        limits: limits?,
-        warnings: Vec::new(),
-    })
+/// What could be read; a part is missing where a problem was noted.
+pub struct Parts {
+    pub addr: Option<SocketAddr>,
+    pub working_directory: Option<PathBuf>,
+    workspace_roots: Vec<PathBuf>,
+    pub model: Option<Model>,
+    agent: Option<AgentKind>,
+    approval: Option<Approval>,
+    auto_resume: Option<bool>,
+    instructions_file: Option<PathBuf>,
+    pub session_store: Option<PathBuf>,
+    pub todos_store: Option<PathBuf>,
+    pub user_message_db: Option<PathBuf>,
+    chat_broadcast: Option<ChatBroadcast>,
+    context: Option<Context>,
+    pub access: Access,
+    log: Option<Log>,
+    limits: Option<Limits>,
 }
 
-fn lower(text: &str) -> String {
+/// Reads every setting, so that all problems are noted.
+pub(super) fn parts(reader: &mut Reader<'_>) -> Parts {
+    let addr = read_addr(reader);
+    let start_dir = reader.start_dir().to_owned();
+    let root = |text: &str| value::directory(&start_dir.join(text));
+    Parts {
+        addr,
+        working_directory: read_working_directory(reader),
+        workspace_roots: reader.list(&settings::WORKSPACE_ROOTS, root),
+        model: provider::read(reader),
+        agent: reader.required(&settings::AGENT, |text| AgentKind::parse(&lower(text))),
+        approval: read_approval(reader),
+        auto_resume: reader.required(&settings::AUTO_RESUME, value::switch),
+        instructions_file: read_instructions_file(reader),
+        session_store: read_store(reader, &settings::SESSION_STORE_PATH),
+        todos_store: read_store(reader, &settings::TODOS_STORE_PATH),
+        user_message_db: reader.path(&settings::USER_MESSAGE_DB),
+        chat_broadcast: reader
+            .required(&settings::CHAT_BROADCAST, |text| ChatBroadcast::parse(&lower(text))),
+        context: read_context(reader),
+        access: read_access(reader, addr),
+        log: read_log(reader),
+        limits: read_limits(reader),
+    }
+}
+
+impl Parts {
+    /// The configuration, if nothing is missing.
+    pub(super) fn whole(self, warnings: Vec<String>) -> Option<Config> {
+        let addr = self.addr?;
+        Some(Config {
+            host: addr.ip(),
+            port: addr.port(),
+            working_directory: self.working_directory?,
+            workspace_roots: self.workspace_roots,
+            model: self.model?,
+            agent: self.agent?,
+            instructions_file: self.instructions_file,
+            approval: self.approval?,
+            auto_resume: self.auto_resume?,
+            session_store: self.session_store,
+            todos_store: self.todos_store,
+            user_message_db: self.user_message_db,
+            chat_broadcast: self.chat_broadcast?,
+            context: self.context?,
+            access: self.access,
+            log: self.log?,
+            limits: self.limits?,
+            warnings,
+        })
+    }
+}
+
+pub(super) fn lower(text: &str) -> String {
     text.to_ascii_lowercase()
 }
 
@@ -181,7 +210,10 @@ fn read_limits(reader: &mut Reader<'_>) -> Option<Limits> {
 }
 
 /// A number within the bounds of its row.
-fn required_number<T: TryFrom<u64>>(reader: &mut Reader<'_>, setting: &Setting) -> Option<T> {
+pub(super) fn required_number<T: TryFrom<u64>>(
+    reader: &mut Reader<'_>,
+    setting: &Setting,
+) -> Option<T> {
     reader.required(setting, |text| bounded(setting, text))
 }
 

@@ -23,6 +23,8 @@ fn row(setting: &Setting) -> String {
         Kind::HostAndPort => "`HOST:PORT`; only a flag".to_owned(),
         Kind::Text => "text".to_owned(),
         Kind::Secret | Kind::Token => "secret".to_owned(),
+        Kind::BaseUrl => "URL".to_owned(),
+        Kind::ProxyUrl => "URL; secret".to_owned(),
         Kind::File => "file".to_owned(),
         Kind::Directory => "directory".to_owned(),
         Kind::Origins => "`scheme://host[:port]`, comma-separated".to_owned(),
@@ -65,7 +67,9 @@ mod tests {
         has("| `--addr` | `HOST:PORT`; only a flag | `HOST` and `PORT` | Both in one; wins over \
              HOST and PORT |");
         has("| `LOG_FORMAT` | `human`, `json` | `human` | How it is logged |");
-        has("| `OPENAI_API_KEY` | secret | none | Key for PROVIDER=openai |");
+        has("| `ANTHROPIC_API_KEY` | secret | none | Key for PROVIDER=anthropic |");
+        has("| `HTTP_PROXY` | URL; secret | none | Proxy for models at http URLs; http_proxy \
+             counts too |");
         assert_eq!(table.lines().count(), settings::ALL.len() + 2);
     }
 

@@ -6,9 +6,11 @@
 //! the setting has an effect.
 
 use super::value::{
-    AgentKind, ApprovalMode, ChatBroadcast, ContextStrategy, LogFormat, LogLevel, Provider,
+    AgentKind, ApprovalMode, ChatBroadcast, ContextStrategy, LogFormat, LogLevel, Provider, WireApi,
 };
 
+/// The one model that PROVIDER=offline has.
+pub const OFFLINE_MODEL: &str = "offline";
 /// A token this short can be guessed.
 pub(super) const TOKEN_CHARS_MIN: usize = 16;
 pub(super) const TOKEN_CHARS_MAX: usize = 512;
@@ -63,6 +65,10 @@ pub enum Kind {
     Secret,
     /// A secret that must be hard to guess and fit into a header, a URL and a cookie.
     Token,
+    /// Where a provider's interface begins.
+    BaseUrl,
+    /// A proxy's URL, which may hold a password: a secret.
+    ProxyUrl,
     File,
     Directory,
     Origins,
@@ -92,8 +98,8 @@ macro_rules! settings {
     };
 }
 
-use Kind::{Directories, Directory, File, Fraction, Host, HostAndPort, HostNames, Origins};
-use Kind::{Secret, Switch, Text, Token};
+use Kind::{BaseUrl, Directories, Directory, File, Fraction, Host, HostAndPort, HostNames};
+use Kind::{Origins, ProxyUrl, Secret, Switch, Text, Token};
 use Preset::{Is, Unset};
 
 settings! {
@@ -111,17 +117,40 @@ settings! {
     }
     Model {
         PROVIDER "provider", word("a provider", Provider::WORDS), Unset("told from `MODEL`"),
-            "Who runs the model; this version speaks to the offline model only";
-        MODEL "model", Text, Unset("`codex-mini-latest`; `offline` for the offline model"),
+            "Who runs the model";
+        MODEL "model", Text,
+            Unset("by provider: `codex-mini-latest`, `claude-sonnet-5-5`, `gemini-3.8-flash`"),
             "The model's name; claude-… is Anthropic's, gemini-… Google's, others OpenAI's";
         OPENAI_API_KEY "openai-api-key", Secret, Unset(""),
-            "Key for PROVIDER=openai";
+            "Key for PROVIDER=openai; with another OPENAI_BASE_URL only if that wants one";
         ANTHROPIC_API_KEY "anthropic-api-key", Secret, Unset(""),
             "Key for PROVIDER=anthropic";
         GOOGLE_API_KEY "google-api-key", Secret, Unset(""),
             "Key for PROVIDER=google";
-        GOOGLE_APPLICATION_CREDENTIALS "google-application-credentials", Secret, Unset(""),
+        GOOGLE_APPLICATION_CREDENTIALS "google-application-credentials", File, Unset(""),
             "Service account file for PROVIDER=google, if there is no GOOGLE_API_KEY";
+        OPENAI_BASE_URL "openai-base-url", BaseUrl, Is("https://api.openai.com/v1"),
+            "Where OpenAI's interface is, with its version; also for servers that speak it";
+        ANTHROPIC_BASE_URL "anthropic-base-url", BaseUrl, Is("https://api.anthropic.com"),
+            "Where Anthropic's interface is, without its version";
+        GOOGLE_BASE_URL "google-base-url", BaseUrl,
+            Is("https://generativelanguage.googleapis.com"),
+            "Where Google's interface is, without its version";
+        OPENAI_WIRE_API "openai-wire-api", word("an interface", WireApi::WORDS), Is("responses"),
+            "Which of OpenAI's interfaces is spoken; most other servers have chat only";
+        MODELS_FILE "models-file", File, Unset("what is built in"),
+            "A JSON file with windows, limits and prices of models; see docs/MODELS.md";
+        MODEL_IDLE_TIMEOUT_SECS "model-idle-timeout-secs",
+            number("a time limit", "seconds", 1, DAY_SECS), Is("300"),
+            "How long a model may send nothing";
+        MODEL_RETRIES "model-retries", number("a number of retries", "", 0, 10), Is("4"),
+            "How often a model is asked again after a failure that may pass";
+        HTTPS_PROXY "https-proxy", ProxyUrl, Unset(""),
+            "Proxy for models at https URLs; https_proxy counts too";
+        HTTP_PROXY "http-proxy", ProxyUrl, Unset(""),
+            "Proxy for models at http URLs; http_proxy counts too";
+        NO_PROXY "no-proxy", Text, Unset(""),
+            "Hosts that are reached without a proxy, comma-separated; no_proxy counts too";
     }
     Agent {
         AGENT "agent", word("an agent", AgentKind::WORDS), Is("react"),
@@ -211,8 +240,23 @@ impl Setting {
         }
     }
 
+    /// What the variable is also called: other programs read these in lower case too.
+    pub fn alias(&self) -> Option<&'static str> {
+        match self.name {
+            "HTTPS_PROXY" => Some("https_proxy"),
+            "HTTP_PROXY" => Some("http_proxy"),
+            "NO_PROXY" => Some("no_proxy"),
+            _ => None,
+        }
+    }
+
     pub fn is_secret(&self) -> bool {
-        matches!(self.kind, Secret | Token)
+        matches!(self.kind, Secret | Token | ProxyUrl)
+    }
+
+    /// Whether a value must not be shown: a secret, or what somebody has put a secret into.
+    pub fn hides(&self, value: &str) -> bool {
+        self.is_secret() || matches!(self.kind, BaseUrl) && value.contains(['@', '?', '#'])
     }
 }
 
@@ -227,6 +271,8 @@ impl Kind {
             Text => "a text",
             Secret => "a key",
             Token => "a token",
+            BaseUrl => "a base URL",
+            ProxyUrl => "a proxy's URL",
             File => "a file",
             Directory => "a directory",
             Origins => "an origin",
@@ -247,7 +293,14 @@ impl Kind {
             Switch => one_of(&["true", "false"]),
             Host => "an IP address such as 127.0.0.1 or ::1, or localhost".to_owned(),
             HostAndPort => "HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000".to_owned(),
-            Text | Secret => "text".to_owned(),
+            Text => "text".to_owned(),
+            Secret => "letters, digits and signs without spaces".to_owned(),
+            BaseUrl => "http:// or https://, a host and if needed a port and a path, without \
+                        user, query and fragment"
+                .to_owned(),
+            ProxyUrl => "http://host:port or https://host:port, with user:password@ before the \
+                         host if the proxy wants it"
+                .to_owned(),
             Token => format!(
                 "{TOKEN_CHARS_MIN} to {TOKEN_CHARS_MAX} letters, digits and signs other than \
                  space, comma, semicolon, backslash and double quote, such as the output of \
@@ -277,6 +330,7 @@ impl Kind {
             Text => "NAME",
             Secret => "KEY",
             Token => "TOKEN",
+            BaseUrl | ProxyUrl => "URL",
             File => "FILE",
             Directory => "DIR",
             Origins => "ORIGIN,…",
@@ -319,6 +373,16 @@ mod tests {
         for setting in ALL {
             assert!(!setting.help.is_empty() && !setting.help.ends_with('.'), "{}", setting.name);
             assert!(!setting.help.contains('\n'), "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn an_alias_is_the_variable_in_lower_case() {
+        let aliases = ALL.iter().filter_map(|setting| Some((setting.name, setting.alias()?)));
+        let aliases = aliases.collect::<Vec<_>>();
+        assert_eq!(aliases.len(), 3);
+        for (name, alias) in aliases {
+            assert_eq!(alias, name.to_ascii_lowercase());
         }
     }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::dotenv::{ENV_FILE_NAME, EnvFile};
-use super::settings::{self, Preset, Setting};
+use super::settings::{self, Kind, Preset, Setting};
 
 /// How much of a bad value an error repeats.
 const SHOWN_CHARS_MAX: usize = 80;
@@ -40,12 +40,32 @@ impl fmt::Debug for ServeArgs {
 }
 
 /// Where a value was found.
-#[derive(Clone, Copy)]
-enum Source {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
     Flag,
     Environment,
     EnvFile,
     Preset,
+}
+
+impl Source {
+    pub fn word(self) -> &'static str {
+        match self {
+            Source::Flag => "flag",
+            Source::Environment => "environment",
+            Source::EnvFile => ENV_FILE_NAME,
+            Source::Preset => "default",
+        }
+    }
+}
+
+/// A setting that has a value, and the value as people may see it.
+#[derive(Clone, Debug)]
+pub struct Held {
+    pub setting: &'static Setting,
+    /// None for what must not be shown.
+    pub value: Option<String>,
+    pub source: Source,
 }
 
 struct Found<'a> {
@@ -58,6 +78,8 @@ pub(super) struct Reader<'a> {
     args: &'a ServeArgs,
     environment: HashMap<&'static str, OsString>,
     file: EnvFile,
+    /// Why `.env` could not be read; nothing is known then of what it would have set.
+    pub(super) file_problems: Vec<String>,
     start_dir: PathBuf,
     pub(super) problems: Vec<String>,
     pub(super) warnings: Vec<String>,
@@ -65,12 +87,16 @@ pub(super) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Reads the flags alone.
-    pub(super) fn of_flags(args: &'a ServeArgs, start_dir: &Path) -> Result<Self, Vec<String>> {
-        let start_dir = std::path::absolute(start_dir)
-            .map_err(|error| vec![format!("{}: {error}", start_dir.display())])?;
-        let (environment, file) = (HashMap::new(), EnvFile::default());
-        let (problems, warnings) = (Vec::new(), Vec::new());
-        Ok(Self { args, environment, file, start_dir, problems, warnings })
+    pub(super) fn of_flags(args: &'a ServeArgs, start_dir: &Path) -> Self {
+        Self {
+            args,
+            environment: HashMap::new(),
+            file: EnvFile::default(),
+            file_problems: Vec::new(),
+            start_dir: std::path::absolute(start_dir).unwrap_or_else(|_| start_dir.to_owned()),
+            problems: Vec::new(),
+            warnings: Vec::new(),
+        }
     }
 
     /// Reads the flags, the environment and the `.env` file of the start directory.
@@ -78,13 +104,16 @@ impl<'a> Reader<'a> {
         args: &'a ServeArgs,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
         start_dir: &Path,
-    ) -> Result<Self, Vec<String>> {
-        let mut reader = Self::of_flags(args, start_dir)?;
-        reader.file = EnvFile::read(&reader.start_dir)?;
+    ) -> Self {
+        let mut reader = Self::of_flags(args, start_dir);
+        match EnvFile::read(&reader.start_dir) {
+            Ok(file) => reader.file = file,
+            Err(problems) => reader.file_problems = problems,
+        }
         reader.warnings.append(&mut reader.file.warnings);
 
         let mut unknown = reader.file.names().filter_map(unknown_of_ours).collect::<BTreeSet<_>>();
-        let variables = settings::ALL.iter().filter_map(|setting| setting.variable());
+        let variables = settings::ALL.iter().flat_map(|setting| names(setting));
         let variables = variables.map(|name| (OsStr::new(name), name)).collect::<HashMap<_, _>>();
         for (name, value) in environment {
             if let Some(variable) = variables.get(name.as_os_str()) {
@@ -95,43 +124,67 @@ impl<'a> Reader<'a> {
         }
         reader.warnings.extend(unknown);
         reader.warn_of_exposed_secrets();
-        Ok(reader)
+        reader
     }
 
     fn warn_of_exposed_secrets(&mut self) {
         for setting in settings::ALL.iter().filter(|setting| setting.is_secret()) {
             let (name, flag) = (setting.name, setting.flag);
-            match self.find(setting).map(|found| found.source) {
-                Some(Source::Flag) => self.warnings.push(format!(
+            let Some(found) = self.find(setting) else { continue };
+            // Most proxies have no password.
+            let is_open = matches!(setting.kind, Kind::ProxyUrl)
+                && !found.value.as_encoded_bytes().contains(&b'@');
+            let has_dollar = || names(setting).any(|name| self.file.has_dollar(name));
+            match found.source {
+                Source::Flag if !is_open => self.warnings.push(format!(
                     "--{flag} shows the secret to every user who can list processes; set {name} \
                      in the environment or in {ENV_FILE_NAME}"
                 )),
-                Some(Source::EnvFile) if self.file.has_dollar(name) => self.warnings.push(format!(
+                Source::EnvFile if has_dollar() => self.warnings.push(format!(
                     "{ENV_FILE_NAME} sets {name} to a value with a $, which stands for another \
                      variable; put the value in single quotes to keep it as it is"
                 )),
-                Some(Source::Environment | Source::EnvFile | Source::Preset) | None => {}
+                Source::Flag | Source::Environment | Source::EnvFile | Source::Preset => {}
             }
         }
     }
 
     /// An empty value counts as none.
     fn find<'s>(&'s self, setting: &Setting) -> Option<Found<'s>> {
-        let variable = setting.variable().unwrap_or_default();
         let preset = match setting.preset {
             Preset::Is(value) => Some(OsStr::new(value)),
             Preset::Unset(_) => None,
         };
-        let places = [
-            (self.args.get(setting), Source::Flag),
-            (self.environment.get(variable).map(OsString::as_os_str), Source::Environment),
-            (self.file.get(variable).map(OsStr::new), Source::EnvFile),
-            (preset, Source::Preset),
-        ];
-        let mut found = places
-            .into_iter()
-            .filter_map(|(value, source)| Some(Found { value: trimmed(setting, value?), source }));
-        found.find(|found| !found.value.is_empty())
+        let flag = self.args.get(setting).map(|value| (value, Source::Flag));
+        let environment = names(setting).filter_map(|name| {
+            Some((self.environment.get(name)?.as_os_str(), Source::Environment))
+        });
+        let file = names(setting)
+            .filter_map(|name| Some((OsStr::new(self.file.get(name)?), Source::EnvFile)));
+        let preset = preset.map(|value| (value, Source::Preset));
+        flag.into_iter()
+            .chain(environment)
+            .chain(file)
+            .chain(preset)
+            .map(|(value, source)| Found { value: trimmed(setting, value), source })
+            .find(|found| !found.value.is_empty())
+    }
+
+    /// Every setting that has a value, in the table's order.
+    pub(super) fn held(&self) -> Vec<Held> {
+        let held = |setting: &'static Setting| {
+            let Found { value, source } = self.find(setting)?;
+            let value = value.to_string_lossy();
+            let value = (!setting.hides(&value)).then(|| one_line(&value));
+            Some(Held { setting, value, source })
+        };
+        settings::ALL.iter().filter_map(|setting| held(setting)).collect()
+    }
+
+    /// The `.env` file, if there is one.
+    pub(super) fn env_file(&self) -> Option<PathBuf> {
+        let there = self.file.found || !self.file_problems.is_empty();
+        there.then(|| self.start_dir.join(ENV_FILE_NAME))
     }
 
     pub(super) fn is_set(&self, setting: &Setting) -> bool {
@@ -213,9 +266,20 @@ impl<'a> Reader<'a> {
         Some(std::path::absolute(&path).unwrap_or(path))
     }
 
+    /// Whether somebody has given a file's content where its path belongs.
+    pub(super) fn looks_like_json(&self, setting: &Setting) -> bool {
+        self.find(setting)
+            .is_some_and(|found| found.value.to_string_lossy().trim_start().starts_with('{'))
+    }
+
     pub(super) fn start_dir(&self) -> &Path {
         &self.start_dir
     }
+}
+
+/// What a setting is called in the environment, and what counts first.
+fn names(setting: &Setting) -> impl Iterator<Item = &'static str> {
+    setting.variable().into_iter().chain(setting.alias())
 }
 
 /// A path keeps its spaces, everything else loses those around it.
@@ -228,7 +292,7 @@ fn trimmed<'v>(setting: &Setting, value: &'v OsStr) -> &'v OsStr {
 
 fn bad_value(setting: &Setting, value: &str, source: Source) -> String {
     let (name, what) = (setting.label(), setting.kind.what());
-    let value = if setting.is_secret() { "the value".to_owned() } else { shown(value) };
+    let value = if setting.hides(value) { "the value".to_owned() } else { shown(value) };
     let (allowed, from) = (setting.kind.allowed(), from(setting, source));
     format!("{name}: {value} is not {what}; use {allowed}{from}")
 }
@@ -239,6 +303,12 @@ pub(super) fn shown(value: &str) -> String {
         Some((end, _)) => format!("{:?}…", &value[..end]),
         None => format!("{value:?}"),
     }
+}
+
+/// A text that cannot break out of its line, nor speak to a terminal.
+pub fn one_line(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
+    text.chars().map(shown).collect()
 }
 
 fn from(setting: &Setting, source: Source) -> String {

@@ -57,11 +57,19 @@ impl Start {
         self.dir.path().canonicalize().unwrap().join(name)
     }
 
-    fn load(&self) -> Result<Config, ConfigError> {
+    fn args(&self) -> ServeArgs {
         let words = ["polyloop", "serve"].into_iter().map(str::to_owned);
         let cli = Cli::try_parse_from(words.chain(self.flags.iter().cloned())).unwrap();
         let Command::Serve(args) = cli.command else { panic!("not serve") };
-        Config::load(&args, self.environment.clone(), &self.path(""))
+        args
+    }
+
+    fn load(&self) -> Result<Config, ConfigError> {
+        Config::load(&self.args(), self.environment.clone(), &self.path(""))
+    }
+
+    fn examine(&self) -> Examined {
+        Config::examine(&self.args(), self.environment.clone(), &self.path(""))
     }
 
     fn config(&self) -> Config {
@@ -93,6 +101,20 @@ fn presets_hold_when_nothing_is_given() {
         ("WORKSPACE_ROOTS", "(not set)"),
         ("PROVIDER", "offline"),
         ("MODEL", "offline"),
+        ("OPENAI_API_KEY", "(not set)"),
+        ("ANTHROPIC_API_KEY", "(not set)"),
+        ("GOOGLE_API_KEY", "(not set)"),
+        ("GOOGLE_APPLICATION_CREDENTIALS", "(not set)"),
+        ("OPENAI_BASE_URL", "https://api.openai.com/v1"),
+        ("ANTHROPIC_BASE_URL", "https://api.anthropic.com"),
+        ("GOOGLE_BASE_URL", "https://generativelanguage.googleapis.com"),
+        ("OPENAI_WIRE_API", "responses"),
+        ("MODELS_FILE", "(not set)"),
+        ("MODEL_IDLE_TIMEOUT_SECS", "300"),
+        ("MODEL_RETRIES", "4"),
+        ("HTTPS_PROXY", "(not set)"),
+        ("HTTP_PROXY", "(not set)"),
+        ("NO_PROXY", "(not set)"),
         ("AGENT", "react"),
         ("TOOL_USE_APPROVAL_MODE", "suggest"),
         ("ALLOW_BYPASS", "false"),
@@ -126,6 +148,19 @@ const GIVEN: &[(&str, &str, &str)] = &[
     ("PORT", " 0 ", "0"),
     ("WORKSPACE_ROOTS", "/usr, /", "/usr,/"),
     ("PROVIDER", "Offline", "offline"),
+    ("OPENAI_API_KEY", KEY, "(set, hidden)"),
+    ("ANTHROPIC_API_KEY", KEY, "(set, hidden)"),
+    ("GOOGLE_API_KEY", KEY, "(set, hidden)"),
+    ("GOOGLE_APPLICATION_CREDENTIALS", "/etc/passwd", "(set, hidden)"),
+    ("OPENAI_BASE_URL", "HTTP://LocalHost:11434/v1/", "http://localhost:11434/v1"),
+    ("ANTHROPIC_BASE_URL", "https://a.example/x", "https://a.example/x"),
+    ("GOOGLE_BASE_URL", "https://g.example", "https://g.example"),
+    ("OPENAI_WIRE_API", "Chat", "chat"),
+    ("MODEL_IDLE_TIMEOUT_SECS", "20", "20"),
+    ("MODEL_RETRIES", "0", "0"),
+    ("HTTPS_PROXY", "proxy.example:3128", "(set, hidden)"),
+    ("HTTP_PROXY", "http://u:p@proxy.example", "(set, hidden)"),
+    ("NO_PROXY", "localhost,.example", "localhost,.example"),
     ("AGENT", "React", "react"),
     ("TOOL_USE_APPROVAL_MODE", "auto-edit", "auto-edit"),
     ("TOOL_USE_APPROVAL_MODE", "full-auto", "full-auto"),
@@ -173,10 +208,7 @@ fn every_setting_is_tried_here() {
         "ADDR",
         "WORKING_DIRECTORY",
         "MODEL",
-        "OPENAI_API_KEY",
-        "ANTHROPIC_API_KEY",
-        "GOOGLE_API_KEY",
-        "GOOGLE_APPLICATION_CREDENTIALS",
+        "MODELS_FILE",
         "INSTRUCTIONS_FILE_PATH",
         "SESSION_STORE_PATH",
         "TODOS_STORE_PATH",
@@ -244,6 +276,36 @@ fn a_bad_value_is_named_with_what_is_allowed() {
             "PROVIDER",
             "mistral",
             r#""mistral" is not a provider; use openai, anthropic, google or offline"#,
+        ),
+        (
+            "OPENAI_BASE_URL",
+            "api.openai.com",
+            "\"api.openai.com\" is not a base URL; use http:// or https://, a host and if needed \
+             a port and a path, without user, query and fragment",
+        ),
+        (
+            "GOOGLE_BASE_URL",
+            "https://hunter2:hunter2@g.example",
+            "the value is not a base URL; use http:// or https://, a host and if needed a port \
+             and a path, without user, query and fragment",
+        ),
+        (
+            "HTTPS_PROXY",
+            "socks5://hunter2@p.example",
+            "the value is not a proxy's URL; use http://host:port or https://host:port, with \
+             user:password@ before the host if the proxy wants it",
+        ),
+        (
+            "OPENAI_WIRE_API",
+            "completions",
+            r#""completions" is not an interface; use responses or chat"#,
+        ),
+        ("MODEL_IDLE_TIMEOUT_SECS", "0", &format!(r#""0" {seconds} 86400"#)),
+        ("MODEL_RETRIES", "11", r#""11" is not a number of retries; use a number from 0 to 10"#),
+        (
+            "ANTHROPIC_API_KEY",
+            "sk hunter2",
+            "the value is not a key; use letters, digits and signs without spaces",
         ),
         ("AGENT", "cot", r#""cot" is not an agent; use react"#),
         ("CHAT_BROADCAST", "none", r#""none" is not a scope; use all or session"#),
@@ -332,6 +394,21 @@ fn all_problems_are_told_at_once() {
     assert_eq!(said.collect::<Vec<_>>(), ["PORT:", "Working", "OPENAI_API_KEY", "LOG_LEVEL:"]);
     assert_eq!(error.to_string().lines().count(), 4);
     assert_eq!(error.warnings.len(), 1, "{:?}", error.warnings);
+    let examined = start.examine();
+    assert_eq!((examined.problems, examined.warnings), (error.problems, error.warnings));
+    assert!(examined.parts.addr.is_none() && examined.parts.model.is_some());
+}
+
+/// To examine is to go on where a start would have stopped.
+#[test]
+fn a_broken_file_does_not_hide_the_rest() {
+    let start = Start::bare().file(".env", "PROVIDER=offline\nbroken line\n").env("PORT", "x");
+    let examined = start.examine();
+    assert_eq!(examined.env_file, Some(start.path(".env")));
+    assert_eq!(examined.env_file_problems.len(), 1);
+    let said = examined.problems.iter().map(|problem| problem.split(' ').next().unwrap());
+    assert_eq!(said.collect::<Vec<_>>(), ["PORT:", "OPENAI_API_KEY"]);
+    assert_eq!(Start::offline().examine().env_file, None);
 }
 
 #[test]

@@ -42,6 +42,13 @@ words! {
     }
 }
 words! {
+    /// Which of OpenAI's interfaces is spoken.
+    WireApi {
+        Responses = "responses",
+        Chat = "chat",
+    }
+}
+words! {
     /// Who of the chat clients is told what.
     ChatBroadcast {
         All = "all",
@@ -117,6 +124,11 @@ pub(super) fn token(text: &str) -> Option<Secret> {
     let is_fine = (TOKEN_CHARS_MIN..=TOKEN_CHARS_MAX).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_graphic() && !b"\",;\\".contains(&b));
     is_fine.then(|| Secret::new(text))
+}
+
+/// A key travels in a header, where nothing else is allowed and nobody sees what is wrong.
+pub(super) fn key(text: &str) -> Option<Secret> {
+    text.bytes().all(|b| b.is_ascii_graphic()).then(|| Secret::new(text))
 }
 
 pub(super) fn switch(text: &str) -> Option<bool> {
@@ -367,6 +379,16 @@ mod tests {
         assert!(!is_token(&"x".repeat(TOKEN_CHARS_MAX + 1)));
         for sign in [" ", ",", ";", "\\", "\"", "\n", "\0", "é"] {
             assert!(!is_token(&format!("0123456789{sign}0123456789")), "{sign:?}");
+        }
+    }
+
+    #[test]
+    fn keys_fit_a_header() {
+        for text in ["sk-0", "x", "a/b+c=", "{}~!"] {
+            assert_eq!(key(text).unwrap().reveal(), text);
+        }
+        for text in ["a b", "a\nb", "schlüssel", "\0", "…"] {
+            assert!(key(text).is_none(), "{text:?}");
         }
     }
 

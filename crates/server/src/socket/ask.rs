@@ -140,16 +140,9 @@ impl Reader {
         model: Text,
         by: Who,
     ) -> Result<Recorded, CommandError> {
-        let known = self.app.sessions.kit().model.clone();
-        if &*model != known.name() {
-            let why = format!(
-                "model: {:?} is not available; use {:?}",
-                model.chars().take(80).collect::<String>(),
-                known.name()
-            );
-            return Err(CommandError::Refused(Refusal::BadSetting { why }));
-        }
-        let setting = Setting::Model { model, tokens_max: known.tokens_max() };
+        let found = self.app.sessions.kit().find_model(&model);
+        let found = found.map_err(CommandError::Refused)?;
+        let setting = Setting::Model { model, tokens_max: found.card().tokens_max };
         handle.command(Command::Set { setting, by }).await
     }
 

@@ -118,10 +118,10 @@ impl crate::app::App {
             }
             settings.mode = mode;
         }
-        if let Some(model) = start.model.as_ref().filter(|model| &***model != kit.model.name()) {
-            let shown: String = model.chars().take(80).collect();
-            let why = format!("model: {shown:?} is not available; use {:?}", kit.model.name());
-            return Err(Refusal::BadSetting { why });
+        if let Some(model) = &start.model {
+            let found = kit.find_model(model)?;
+            settings.model = model.clone();
+            settings.tokens_max = Some(found.card().tokens_max);
         }
         if let Some(cwd) = &start.cwd {
             let folder = kit.places.folder(cwd).map_err(|why| Refusal::BadSetting { why })?;

@@ -13,6 +13,7 @@ pub enum Piece {
         call: Option<CallId>,
         item: ItemId,
         text: Text,
+        opaque: Option<Opaque>,
     },
     Reasoning {
         call: CallId,
@@ -26,6 +27,7 @@ pub enum Piece {
         name: Text,
         call_ref: Text,
         args: Text,
+        opaque: Option<Opaque>,
     },
     ToolResult {
         item: ItemId,

@@ -18,7 +18,14 @@ pub struct Turn {
     /// What it does otherwise than the settings say.
     pub run: Option<Box<RunOptions>>,
     pub calls_max: u32,
+    /// Those that were made again count once; the summary that makes room does not.
     pub calls_made: u32,
+    /// How often the call that is due was made in vain.
+    pub retries: u32,
+    /// The call that is due must wait this long.
+    retry_after_ms: u64,
+    /// The conversation did not fit, and is to be made shorter before the next call.
+    pub shorten: Shorten,
     pub stopping: Option<Stop>,
     /// Somebody spoke while it was stopping.
     pub spoken_to: bool,
@@ -27,7 +34,7 @@ pub struct Turn {
     pub items: BTreeMap<ItemId, Item>,
     pub waits: BTreeMap<WaitId, OpenWait>,
     pub usage: Usage,
-    /// The last text a call completed: the summary, when the work is a compaction.
+    /// The last text that a call for a summary completed.
     pub answer: Option<Summary>,
     /// Explanations given while a call waited; they enter the line after the call's result.
     explanations: BTreeMap<ItemId, Vec<(Text, u64)>>,
@@ -38,6 +45,16 @@ pub struct Summary {
     pub call: CallId,
     pub text: Text,
     pub tokens: u64,
+}
+
+/// What became of a conversation that did not fit the model's window.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shorten {
+    No,
+    /// A summary is due; with what to say if that fails.
+    Due(Fault),
+    /// Done once in this turn; there is no second time.
+    Done,
 }
 
 /// Where the strategy stands. Set in `apply`, so that `next` costs what is open.
@@ -51,6 +68,8 @@ pub enum Phase {
     Acting,
     /// The last call gave the answer.
     Answered,
+    /// The last call gave a summary, in a turn that has other work.
+    Summarised,
     Finished,
     Failed(Fault),
 }
@@ -59,6 +78,8 @@ pub enum Phase {
 pub struct Call {
     pub purpose: Purpose,
     pub proposed_tools: bool,
+    /// How long to wait before it is made.
+    pub delay_ms: u64,
     about: Option<About>,
 }
 
@@ -157,6 +178,9 @@ impl Turn {
             run,
             calls_max,
             calls_made: 0,
+            retries: 0,
+            retry_after_ms: 0,
+            shorten: Shorten::No,
             stopping: None,
             spoken_to: false,
             phase: Phase::Asking,
@@ -185,10 +209,11 @@ impl Turn {
                 let item = Item { call: *call, block: *block, kind: item.clone(), tool: None };
                 self.items.insert(ItemId(entry.seq), item);
             }
-            Event::ToolProposed { item, args, judgement, answerable, tokens } => {
+            Event::ToolProposed { item, args, judgement, answerable, tokens, opaque } => {
                 let (judgement, answerable) = (judgement.clone(), *answerable);
                 let tool = ToolPhase::Proposed { args: args.clone(), judgement, answerable };
-                self.propose(*item, entry.seq, tool, args, *tokens, line);
+                let proposed = Proposed { seq: entry.seq, args, tokens: *tokens, opaque };
+                self.propose(*item, tool, proposed, line);
             }
             Event::ToolStarted { item, sandboxed } => self.tool_started(*item, *sandboxed),
             Event::ItemCompleted { item, end, text, opaque, result, tokens } => {
@@ -228,7 +253,8 @@ impl Turn {
                 }
             }
         }
-        self.calls.insert(call, Call { purpose, proposed_tools: false, about });
+        let delay_ms = std::mem::take(&mut self.retry_after_ms);
+        self.calls.insert(call, Call { purpose, proposed_tools: false, delay_ms, about });
     }
 
     fn call_ended(
@@ -247,29 +273,60 @@ impl Turn {
                 }
             }
             Purpose::Think | Purpose::Summarise => {
+                let aside = call.purpose == Purpose::Summarise && !self.is_compaction();
+                if !outcome.is_failure() {
+                    self.retries = 0;
+                }
                 self.phase = match outcome {
                     CallOutcome::Answered if call.proposed_tools => Phase::Acting,
+                    CallOutcome::Answered if aside => Phase::Summarised,
                     CallOutcome::Answered => Phase::Answered,
                     CallOutcome::Failed { fault } => Phase::Failed(fault.clone()),
+                    CallOutcome::Retried { fault, after_ms } => {
+                        self.retried(fault, *after_ms);
+                        Phase::Asking
+                    }
                     CallOutcome::Stopped | CallOutcome::Lost => Phase::Asking,
                 };
-                if matches!(outcome, CallOutcome::Failed { .. }) {
+                if outcome.is_failure() {
                     line.forget(id);
+                    self.answer.take_if(|summary| summary.call == id);
                 }
             }
         }
         self.all_tools_done();
     }
 
-    fn propose(
-        &mut self,
-        id: ItemId,
-        seq: Seq,
-        tool: ToolPhase,
-        args: &Text,
-        tokens: u64,
-        line: &mut Line,
-    ) {
+    fn retried(&mut self, fault: &Fault, after_ms: u64) {
+        self.calls_made = self.calls_made.saturating_sub(1);
+        if &*fault.code == TOO_LONG_CODE {
+            // Another call is due now.
+            self.retries = 0;
+            self.shorten = Shorten::Due(fault.clone());
+            return;
+        }
+        self.retries = self.retries.saturating_add(1);
+        self.retry_after_ms = after_ms;
+    }
+
+    /// The turn has no work but to compact.
+    pub fn is_compaction(&self) -> bool {
+        matches!(self.work, Work::Compact { .. })
+    }
+
+    pub(super) fn compacted(&mut self) {
+        self.phase = match self.is_compaction() {
+            true => Phase::Finished,
+            false => {
+                // The summary is no step of the turn's own work.
+                self.calls_made = self.calls_made.saturating_sub(1);
+                Phase::Asking
+            }
+        };
+        self.shorten = Shorten::Done;
+    }
+
+    fn propose(&mut self, id: ItemId, tool: ToolPhase, proposed: Proposed<'_>, line: &mut Line) {
         let Some(item) = self.items.get_mut(&id) else { return };
         let ItemKind::ToolCall { name, call_ref, native: _ } = &item.kind else { return };
         let piece = Piece::ToolCall {
@@ -277,13 +334,14 @@ impl Turn {
             item: id,
             name: name.clone(),
             call_ref: call_ref.clone(),
-            args: args.clone(),
+            args: proposed.args.clone(),
+            opaque: proposed.opaque.clone(),
         };
         item.tool = Some(tool);
         if let Some(call) = self.calls.get_mut(&item.call) {
             call.proposed_tools = true;
         }
-        line.push(seq, tokens, piece);
+        line.push(proposed.seq, proposed.tokens, piece);
     }
 
     fn tool_started(&mut self, item: ItemId, sandboxed: bool) {
@@ -350,7 +408,8 @@ impl Turn {
         match purpose {
             Some(Purpose::Think) => {
                 let (call, text) = (Some(item.call), whole.text.clone());
-                let piece = Piece::Agent { call, item: whole.id, text };
+                let opaque = whole.opaque.cloned();
+                let piece = Piece::Agent { call, item: whole.id, text, opaque };
                 line.push(seq, whole.tokens, piece);
             }
             Some(Purpose::Explain { .. }) => {
@@ -425,6 +484,14 @@ impl Turn {
             self.phase = Phase::Asking;
         }
     }
+}
+
+/// What a proposal carries into the line.
+struct Proposed<'a> {
+    seq: Seq,
+    args: &'a Text,
+    tokens: u64,
+    opaque: &'a Option<Opaque>,
 }
 
 /// What a completion carries, as the turn needs it.

@@ -1,7 +1,7 @@
-//! A compaction asked for by a client: one call for a summary, then the older pieces give way to
+//! A compaction: one call for a summary, then the older pieces give way to
 //! it, provided that this makes the prompt smaller.
 
-use crate::context::{compaction_cut, tokens_after};
+use crate::context::{compaction_cut, tokens_after, turn_cut};
 use crate::decide::Limits;
 use crate::event::{Event, Outcome, Purpose, Window};
 use crate::item::Fault;
@@ -16,7 +16,7 @@ pub(crate) fn next(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
         }
         Phase::Asking => failed("The summary was not written"),
         Phase::Calling | Phase::Acting => return Vec::new(),
-        Phase::Answered => match compacted(state, turn, limits) {
+        Phase::Answered | Phase::Summarised => match compacted(state, turn, limits) {
             Ok(event) => return vec![event],
             Err(outcome) => outcome,
         },
@@ -26,12 +26,17 @@ pub(crate) fn next(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
     vec![Event::TurnEnded { outcome, usage: turn.usage }]
 }
 
-fn compacted(state: &State, turn: &Turn, limits: &Limits) -> Result<Event, Outcome> {
+/// The summary takes the place of what it tells, unless that gains nothing.
+pub(super) fn compacted(state: &State, turn: &Turn, limits: &Limits) -> Result<Event, Outcome> {
     let line = state.line();
     let Some(Summary { call, text, tokens }) = turn.answer.clone() else {
         return Err(failed("The model gave no summary"));
     };
-    let Some(upto) = compaction_cut(line) else {
+    let cut = match turn.is_compaction() {
+        true => compaction_cut(line),
+        false => turn_cut(state, turn),
+    };
+    let Some(upto) = cut else {
         return Err(failed("There is nothing to compact"));
     };
     let before = line.tokens();

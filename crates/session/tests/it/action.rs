@@ -8,6 +8,8 @@ use polyloop_session::event::{Adopted, RunOptions, Setting};
 use polyloop_session::item::End;
 use polyloop_session::policy::{Effect, Mode};
 
+use super::flaw::Flaw;
+
 pub type Pick = u8;
 
 #[derive(Clone, Debug)]
@@ -19,6 +21,7 @@ pub struct Start {
     pub mode: Mode,
     pub calls_max: u32,
     pub bypass_allowed: bool,
+    pub retries_max: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -67,7 +70,17 @@ pub enum Action {
         judged: Vec<Judged>,
         there: There,
     },
-    Fail(Pick),
+    /// The call fails, and what is made in its place, each after it began to say something.
+    Fail {
+        call: Pick,
+        blocks: Vec<(Kind, &'static str)>,
+        failures: Vec<Failure>,
+    },
+    /// The conversation does not fit, is summarised so, and perhaps does not fit even then.
+    Overflow {
+        summary: &'static str,
+        again: bool,
+    },
     Stopped(Pick),
     EndTool {
         item: Pick,
@@ -95,6 +108,8 @@ pub enum Action {
 #[derive(Clone, Debug)]
 pub struct Said {
     pub text: &'static str,
+    /// A picture's data.
+    pub image: Option<&'static str>,
     pub can_approve: bool,
     pub client_ref: Option<&'static str>,
     pub delivery: Delivery,
@@ -176,9 +191,15 @@ pub enum Stray {
     BlockStarted,
     BlockEnded,
     Answered,
-    Failed,
+    Failed(Failure),
     Stopped,
     ToolEnded,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Failure {
+    pub flaw: Flaw,
+    pub chance: u16,
 }
 
 /// The last word of a performer that was told to stop.
@@ -187,5 +208,5 @@ pub enum Last {
     Stopped,
     /// It had finished before it heard.
     Finished,
-    Failed,
+    Failed(Failure),
 }

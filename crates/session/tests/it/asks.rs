@@ -84,7 +84,7 @@ fn a_question_needs_somebody_who_answers_and_leave_somebody_who_approves() {
         let item = { script.send("go") }.block(super::make::tool("a", "a"), ASKS_ONE);
         let turn = script.sim.state.turn().unwrap();
         let (block, judgement) = (turn.items[&item].block, Box::new(judgement(effect)));
-        let proposals = vec![Proposal { block, args: ASKS_ONE.into(), judgement }];
+        let proposals = vec![Proposal { block, args: ASKS_ONE.into(), judgement, opaque: None }];
         let answerable = Answerable { approvals, questions };
         let call = script.call();
         script.report(Report::Answered { call, usage: None, proposals, answerable });

@@ -4,7 +4,8 @@
 //! 3 a wait ends once, 4 no tool without leave, 5 one turn at a time, 6 items end once,
 //! 7 calls are bounded, 8 nothing shown is lost, 9 a stopping turn starts nothing, 11 questions and
 //! plans are asked, never run, and told as answered, 12 an ended session rests, 13 what is in force
-//! is what was set.
+//! is what was set, 14 a failed call is made again as often as it may, and people are told, 15 what
+//! does not fit is made shorter once.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +19,11 @@ use polyloop_session::{
 use super::story::Story;
 
 mod ask;
+mod retry;
 mod session;
 
 use ask::Wait;
+use retry::Due;
 use session::Session;
 
 pub type Checked = Result<(), String>;
@@ -39,6 +42,7 @@ pub struct Audit {
     calls: BTreeMap<CallId, Call>,
     items: BTreeMap<ItemId, Item>,
     waits: BTreeMap<WaitId, Wait>,
+    retries_max: u32,
 }
 
 struct Turn {
@@ -49,6 +53,7 @@ struct Turn {
     calls: u32,
     calls_max: u32,
     usage: Usage,
+    due: Due,
 }
 
 struct Call {
@@ -63,7 +68,7 @@ struct Item {
     proposed: Option<Proposed>,
     wait: Option<WaitId>,
     started: bool,
-    completed: bool,
+    end: Option<End>,
 }
 
 struct Proposed {
@@ -79,6 +84,10 @@ impl Item {
 }
 
 impl Audit {
+    pub fn new(retries_max: u32) -> Audit {
+        Audit { retries_max, ..Audit::default() }
+    }
+
     /// `live` is what was shown of open items before this entry; a replay has none.
     pub fn entry(&mut self, entry: &LogEntry, live: Option<&Live>) -> Checked {
         self.structure(entry, live).map_err(|told| format!("{told}, in {entry:?}"))?;
@@ -95,6 +104,7 @@ impl Audit {
 
     fn structure(&mut self, entry: &LogEntry, live: Option<&Live>) -> Checked {
         let seq = entry.seq;
+        self.notice_owed(&entry.event)?;
         match &entry.event {
             Event::SessionCreated { settings, .. } => {
                 self.session.created(settings);
@@ -157,6 +167,8 @@ impl Audit {
                 let row = self.calls.get(call).ok_or("compacted by an unknown call")?;
                 ensure!(row.purpose == Purpose::Summarise, "compacted by another call");
                 ensure!(row.end == Some(CallOutcome::Answered), "compacted before its answer");
+                let turn = self.running_turn()?;
+                Audit::shortened(turn)?;
             }
         }
         Ok(())
@@ -180,7 +192,8 @@ impl Audit {
         let (work, usage) = (work.clone(), Usage::default());
         let (stopping, calls, calls_max) = (false, 0, self.session.calls_max(run.as_deref()));
         let told = run.clone();
-        self.turn = Some(Turn { id, work, run, stopping, calls, calls_max, usage });
+        let due = Due::default();
+        self.turn = Some(Turn { id, work, run, stopping, calls, calls_max, usage, due });
         Ok(told)
     }
 
@@ -189,6 +202,7 @@ impl Audit {
         let open = self.open_since(turn.id.0);
         ensure!(open.is_empty(), "[5] the turn ends with open {open:?}");
         ensure!(usage == turn.usage, "the turn's usage is {usage:?}, its calls' {:?}", turn.usage);
+        Audit::ended_rightly(&turn, outcome)?;
         if matches!(outcome, Outcome::Interrupted { .. }) {
             self.interrupted.insert(turn.id, turn.run);
         }
@@ -198,7 +212,7 @@ impl Audit {
     /// What has begun and not ended, for people.
     pub fn open_since(&self, seq: Seq) -> Vec<String> {
         let calls = self.calls.range(CallId(seq)..).filter(|(_, row)| row.end.is_none());
-        let items = self.items.range(ItemId(seq)..).filter(|(_, row)| !row.completed);
+        let items = self.items.range(ItemId(seq)..).filter(|(_, row)| row.end.is_none());
         let waits = self.waits.range(WaitId(seq)..).filter(|(_, row)| row.end.is_none());
         let mut open: Vec<String> = calls.map(|(id, _)| format!("call {id}")).collect();
         open.extend(items.map(|(id, _)| format!("item {id}")));
@@ -226,13 +240,15 @@ impl Audit {
             Purpose::Think | Purpose::Summarise => {
                 let open = self.open_since(since);
                 ensure!(open.is_empty(), "[7] the strategy calls with open {open:?}");
+                let retries_max = self.retries_max;
+                Audit::attempt(self.running_turn()?, purpose, retries_max)?;
             }
         }
         match (purpose, work) {
             (Purpose::Summarise, Work::Compact { .. }) => {
                 ensure!(made == 1, "[7] a second call for one summary");
             }
-            (Purpose::Think, Work::Message { .. } | Work::Resume { .. }) => {
+            (Purpose::Think | Purpose::Summarise, Work::Message { .. } | Work::Resume { .. }) => {
                 ensure!(made <= calls_max, "[7] call {made} of {calls_max}");
             }
             // A person asks for each: they count, but the limit does not refuse them.
@@ -247,17 +263,19 @@ impl Audit {
 
     fn call_ended(&mut self, id: CallId, outcome: &CallOutcome, usage: Usage) -> Checked {
         let turn = self.turn.as_mut().ok_or("[5] a call ends outside a turn")?;
-        turn.usage.add(usage);
+        turn.usage = retry::sum(turn.usage, usage);
         let row = self.calls.get_mut(&id).ok_or("an unknown call ends")?;
         ensure!(row.end.is_none(), "[6] a call ends twice");
         row.end = Some(outcome.clone());
+        Audit::attempted(turn, row.purpose, outcome, self.retries_max)?;
         for (item, row) in self.items.range(ItemId(id.0)..).filter(|(_, row)| row.call == id) {
-            let settled = row.completed || row.proposed.is_some();
+            let settled = row.end.is_some() || row.proposed.is_some();
             ensure!(settled, "[6] the call ends with item {item} open");
-            let failed = matches!(outcome, CallOutcome::Failed { .. });
-            ensure!(!(failed && row.proposed.is_some()), "[6] a failed call proposed {item}");
         }
-        Ok(())
+        match outcome {
+            CallOutcome::Failed { .. } | CallOutcome::Retried { .. } => self.discarded(id),
+            CallOutcome::Answered | CallOutcome::Stopped | CallOutcome::Lost => Ok(()),
+        }
     }
 
     fn open_call(&self, id: CallId) -> Result<&Call, String> {
@@ -268,19 +286,19 @@ impl Audit {
 
     fn item_started(&mut self, id: ItemId, call: CallId, block: u32, kind: &ItemKind) -> Checked {
         self.open_call(call)?;
-        let open = self.items.range(ItemId(call.0)..).filter(|(_, row)| !row.completed);
+        let open = self.items.range(ItemId(call.0)..).filter(|(_, row)| row.end.is_none());
         let twin = open.into_iter().any(|(_, row)| row.call == call && row.block == block);
         ensure!(!twin, "[6] block {block} of call {call} is open already");
         let (kind, proposed, wait) = (kind.clone(), None, None);
-        let (started, completed) = (false, false);
-        let row = Item { call, block, kind, proposed, wait, started, completed };
+        let (started, end) = (false, None);
+        let row = Item { call, block, kind, proposed, wait, started, end };
         self.items.insert(id, row);
         Ok(())
     }
 
     fn open_item(&mut self, id: ItemId) -> Result<&mut Item, String> {
         let row = self.items.get_mut(&id).ok_or("an unknown item")?;
-        ensure!(!row.completed, "[6] item {id} was completed before");
+        ensure!(row.end.is_none(), "[6] item {id} was completed before");
         Ok(row)
     }
 
@@ -315,7 +333,7 @@ impl Audit {
         let ended = self.calls.get(&call).and_then(|call| call.end.as_ref());
         ensure!(ended == Some(&CallOutcome::Answered), "[4] its call has not ended well");
         let before = self.items.range(ItemId(call.0)..id).filter(|(_, row)| row.call == call);
-        for (other, row) in before.filter(|(_, row)| row.proposed.is_some() && !row.completed) {
+        for (other, row) in before.filter(|(_, row)| row.proposed.is_some() && row.end.is_none()) {
             let beside = reads && row.started && row.reads();
             ensure!(beside, "[4] runs beside {other}, which is open before it");
         }
@@ -323,7 +341,7 @@ impl Audit {
     }
 
     fn item_completed(&mut self, id: ItemId, end: End, text: &str, live: Option<&Live>) -> Checked {
-        self.open_item(id)?.completed = true;
+        self.open_item(id)?.end = Some(end);
         let row = self.items.get(&id).ok_or("an unknown item")?;
         if let (Some(proposed), false) = (&row.proposed, row.started) {
             self.unrun(row, proposed, end, text)?;

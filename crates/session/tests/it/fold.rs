@@ -9,9 +9,10 @@ use polyloop_session::event::{
 use polyloop_session::history::prompt;
 use polyloop_session::item::{End, Fault, ItemKind, ToolResult, Usage};
 use polyloop_session::policy::{Effect, Mode};
+use polyloop_session::retry::TOO_LONG_CODE;
 use polyloop_session::wait::{Answer, Ask, Then};
 use polyloop_session::{
-    Live, LogEntry, Next, Seq, State, Timestamp, absorb, decide, next, recover,
+    Chance, Live, LogEntry, Next, Report, Seq, State, Timestamp, absorb, decide, next, recover,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -19,6 +20,7 @@ use proptest::sample::select;
 use proptest::test_runner::TestCaseError;
 
 use super::audit::Checked;
+use super::flaw::FLAWS;
 use super::generate::{runner, sessions};
 use super::make::{
     ASKS_ONE, LIMITS, call, created, entries, fold, interrupt, item, judgement, message, queued,
@@ -45,7 +47,7 @@ fn proposed(seq: u64) -> Event {
     };
     let judgement = Box::new(judgement(effect));
     let (args, answerable, tokens) = (ASKS_ONE.into(), true, u64::MAX / 3);
-    Event::ToolProposed { item: item(seq), args, judgement, answerable, tokens }
+    Event::ToolProposed { item: item(seq), args, judgement, answerable, tokens, opaque: None }
 }
 
 fn settled(seq: u64, approved: bool) -> Event {
@@ -217,6 +219,8 @@ fn nonsense() -> impl Strategy<Value = Event> {
     let outcome = select(vec![
         CallOutcome::Answered,
         CallOutcome::Failed { fault: Fault::new("c", "m") },
+        CallOutcome::Retried { fault: Fault::new("c", "m"), after_ms: u64::MAX },
+        CallOutcome::Retried { fault: Fault::new(TOO_LONG_CODE, "m"), after_ms: 0 },
         CallOutcome::Stopped,
         CallOutcome::Lost,
     ]);
@@ -296,8 +300,13 @@ fn nonsense_is_a_session_too() {
         let log = entries(events);
         let state = fold(&log);
         for seq in 0..16 {
-            let report = polyloop_session::Report::CallStopped { call: call(seq) };
-            absorb(&state, &Live::default(), report);
+            let stopped = Report::CallStopped { call: call(seq) };
+            absorb(&state, &Live::default(), &LIMITS, stopped);
+            for flaw in FLAWS {
+                let (fault, heal, chance) = (flaw.fault(), flaw.heal(), Chance(u16::MAX));
+                let failed = Report::CallFailed { call: call(seq), fault, heal, chance };
+                absorb(&state, &Live::default(), &LIMITS, failed);
+            }
             prompt(&state, call(seq));
         }
         for entry in &log {

@@ -1,15 +1,20 @@
 //! How entries are written: every field comes back, and fields that are left out may be missing.
 
 use polyloop_session::LogEntry;
-use polyloop_session::event::{Agent, Event, Origin, RunOptions, Setting, Settings, Work};
-use polyloop_session::item::{End, FileChange, Opaque, Operation, ToolResult};
+use polyloop_session::event::{
+    Agent, CallOutcome, Event, Origin, RunOptions, Setting, Settings, Work,
+};
+use polyloop_session::item::{
+    End, Fault, FileChange, IMAGE_TOKENS, Opaque, Operation, ToolResult, Usage,
+};
 use polyloop_session::policy::{Effect, Judgement, Mode};
 use polyloop_session::state::Fate;
 use polyloop_session::wait::{Answer, Ask, Given, Who};
 use serde_json::Value;
 
 use super::make::{
-    ASKS_ONE, ASKS_TWO, entries, fold, item, judgement, message, parts, settings, wait,
+    ASKS_ONE, ASKS_TWO, call, entries, fold, image, item, judgement, message, parts, queued,
+    settings, wait,
 };
 
 #[test]
@@ -175,8 +180,79 @@ fn every_newer_field_comes_back_whole_and_is_spelled_so() {
     let judgement = Judgement { plan_file: Some("p.md".into()), ..judgement(Effect::Plan) };
     let (judgement, answerable, tokens) = (Box::new(judgement), false, 1);
     let args = ASKS_ONE.into();
-    let proposed = Event::ToolProposed { item: item(4), args, judgement, answerable, tokens };
-    comes_back(proposed, r#""plan_file":"p.md""#);
+    let opaque = Some(Opaque { provider: "p".into(), json: r#"{"s": 1.50}"#.into() });
+    let item = item(4);
+    let proposed = Event::ToolProposed { item, args, judgement, answerable, tokens, opaque };
+    comes_back(proposed.clone(), r#""plan_file":"p.md""#);
+    comes_back(proposed, r#""opaque":{"provider":"p","json":"{\"s\": 1.50}"}"#);
+}
+
+#[test]
+fn what_a_call_costs_and_why_it_is_made_again_is_spelled_so() {
+    let fault = Fault::new("overloaded", "Busy");
+    let outcome = CallOutcome::Retried { fault, after_ms: 1_200 };
+    let ended = |outcome, usage| Event::CallEnded { call: call(3), outcome, usage };
+    let spelled = [
+        r#""outcome":{"kind":"retried","fault":{"message":"Busy","code":"overloaded"},"#,
+        r#""after_ms":1200}}"#,
+    ];
+    comes_back(ended(outcome, None), &spelled.concat());
+    let usage = Usage {
+        input_tokens: 9,
+        output_tokens: 4,
+        cached_tokens: 3,
+        cache_written_tokens: 2,
+        reasoning_tokens: 1,
+        cost_micros: Some(u64::MAX),
+    };
+    let spelled = [
+        r#""usage":{"input_tokens":9,"output_tokens":4,"cached_tokens":3,"#,
+        r#""cache_written_tokens":2,"reasoning_tokens":1,"cost_micros":18446744073709551615}"#,
+    ];
+    comes_back(ended(CallOutcome::Answered, Some(usage)), &spelled.concat());
+    // What is not known is not written, as it was before it could be known.
+    let usage = Usage { input_tokens: 9, output_tokens: 4, ..Usage::default() };
+    let spelled = r#""usage":{"input_tokens":9,"output_tokens":4,"cached_tokens":0}}"#;
+    comes_back(ended(CallOutcome::Answered, Some(usage)), spelled);
+}
+
+#[test]
+fn a_picture_comes_back_whole_and_is_spelled_so() {
+    let content = vec![parts("look").remove(0), image("aGk=")];
+    let Event::MessageQueued { origin, client_ref, run, .. } = queued("", 1) else {
+        panic!("a message")
+    };
+    let event = Event::MessageQueued { content, origin, client_ref, tokens: 1_601, run };
+    let spelled = [
+        r#""content":[{"type":"text","text":"look"},"#,
+        r#"{"type":"image","media_type":"image/png","data":"aGk="}]"#,
+    ];
+    comes_back(event, &spelled.concat());
+    assert_eq!(image("aGk=").tokens(), IMAGE_TOKENS);
+    assert_eq!(&*image("aGk=").shown(), "[image: image/png]");
+}
+
+#[test]
+fn usage_adds_up_as_far_as_it_is_known() {
+    let usage = |n, cost_micros| Usage {
+        input_tokens: n,
+        output_tokens: 2 * n,
+        cached_tokens: 3 * n,
+        cache_written_tokens: 4 * n,
+        reasoning_tokens: 5 * n,
+        cost_micros,
+    };
+    let sum = |one, two| {
+        let mut sum = usage(1, one);
+        sum.add(usage(2, two));
+        sum
+    };
+    assert_eq!(sum(Some(7), Some(8)), usage(3, Some(15)));
+    assert_eq!(sum(None, Some(8)), usage(3, Some(8)));
+    assert_eq!(sum(Some(7), None), usage(3, Some(7)));
+    assert_eq!(sum(None, None), usage(3, None));
+    assert_eq!(sum(Some(u64::MAX), Some(1)).cost_micros, Some(u64::MAX));
+    assert_eq!(usage(3, None).total_tokens(), 9, "input and output, the rest are parts of them");
 }
 
 #[test]

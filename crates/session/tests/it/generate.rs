@@ -12,8 +12,9 @@ use proptest::sample::select;
 use proptest::test_runner::{RngSeed, TestRunner};
 
 use super::action::{
-    Action, Aim, Go, Judged, Kind, Last, Pick, Reply, Said, Start, Stray, There, Wanted,
+    Action, Aim, Failure, Go, Judged, Kind, Last, Pick, Reply, Said, Start, Stray, There, Wanted,
 };
+use super::flaw::{FLAWS, Flaw};
 use super::make::{ASKS_ONE, ASKS_TWO, parts};
 
 pub const CASES: u32 = 256;
@@ -40,10 +41,11 @@ pub fn sessions() -> impl Strategy<Value = (Start, Vec<Action>)> {
 fn start() -> impl Strategy<Value = Start> {
     let calls_max = prop_oneof![1 => Just(0), 2 => Just(1), 6 => 2..6_u32, 6 => Just(50)];
     let adopted = prop_oneof![3 => Just(Vec::new()), 1 => vec(adopted(), 1..6)];
-    (adopted, weighted(0.9, Just(())), mode(), calls_max, any::<bool>()).prop_map(
-        |(adopted, created, mode, calls_max, bypass_allowed)| {
+    let retries_max = prop_oneof![1 => Just(0), 1 => Just(1), 3 => Just(4)];
+    (adopted, weighted(0.9, Just(())), mode(), calls_max, any::<bool>(), retries_max).prop_map(
+        |(adopted, created, mode, calls_max, bypass_allowed, retries_max)| {
             let created = created.is_some() || adopted.is_empty();
-            Start { adopted, created, mode, calls_max, bypass_allowed }
+            Start { adopted, created, mode, calls_max, bypass_allowed, retries_max }
         },
     )
 }
@@ -98,7 +100,11 @@ fn action() -> impl Strategy<Value = Action> {
         2 => (pick(), blocks(), vec(judged(), 0..4), there()).prop_map(
             |(call, blocks, judged, there)| Action::Say { call, blocks, judged, there }
         ),
-        1 => pick().prop_map(Action::Fail),
+        2 => (pick(), vec(block(), 0..3), vec(failure(), 1..6)).prop_map(
+            |(call, blocks, failures)| Action::Fail { call, blocks, failures }
+        ),
+        1 => (text(), any::<bool>())
+            .prop_map(|(summary, again)| Action::Overflow { summary, again }),
         1 => pick().prop_map(Action::Stopped),
         3 => (pick(), end(), any::<bool>())
             .prop_map(|(item, end, seen)| Action::EndTool { item, end, seen }),
@@ -158,9 +164,11 @@ fn said() -> impl Strategy<Value = Said> {
     ];
     let client_ref = select(vec![None, Some("a"), Some("b"), Some("c")]);
     let run = weighted(0.2, run());
-    (text, any::<bool>(), client_ref, delivery, run).prop_map(
-        |(text, can_approve, client_ref, delivery, run)| Said {
+    let image = weighted(0.1, select(vec!["aGk=", "AAAA"]));
+    (text, image, any::<bool>(), client_ref, delivery, run).prop_map(
+        |(text, image, can_approve, client_ref, delivery, run)| Said {
             text,
+            image,
             can_approve,
             client_ref,
             delivery,
@@ -263,16 +271,29 @@ fn end() -> impl Strategy<Value = End> {
 }
 
 fn stray() -> impl Strategy<Value = Stray> {
-    select(vec![
-        Stray::BlockStarted,
-        Stray::BlockEnded,
-        Stray::Answered,
-        Stray::Failed,
-        Stray::Stopped,
-        Stray::ToolEnded,
-    ])
+    prop_oneof![
+        4 => select(vec![
+            Stray::BlockStarted,
+            Stray::BlockEnded,
+            Stray::Answered,
+            Stray::Stopped,
+            Stray::ToolEnded,
+        ]),
+        1 => failure().prop_map(Stray::Failed),
+    ]
+}
+
+/// One that heals with time is common, so that retries run out.
+fn failure() -> impl Strategy<Value = Failure> {
+    let flaw = prop_oneof![4 => Just(Flaw::Overloaded), 4 => select(FLAWS.to_vec())];
+    let chance = prop_oneof![1 => Just(0), 1 => Just(u16::MAX), 4 => 0..1_000_u16];
+    (flaw, chance).prop_map(|(flaw, chance)| Failure { flaw, chance })
 }
 
 fn last() -> impl Strategy<Value = Last> {
-    select(vec![Last::Stopped, Last::Finished, Last::Failed])
+    prop_oneof![
+        1 => Just(Last::Stopped),
+        1 => Just(Last::Finished),
+        1 => failure().prop_map(Last::Failed),
+    ]
 }

@@ -1,13 +1,13 @@
 //! Golden prompts: what the model is sent, for each way a conversation can go.
 
-use polyloop_session::Report;
 use polyloop_session::command::WaitReply;
 use polyloop_session::event::{Adopted, Event};
-use polyloop_session::history::{SUMMARISE_TEXT, prompt};
+use polyloop_session::history::{Message, SUMMARISE_TEXT, prompt};
 use polyloop_session::item::{End, ItemKind, Opaque};
 use polyloop_session::policy::{Effect, Mode};
+use polyloop_session::{Answerable, Command, Proposal, Report};
 
-use super::make::{approve, call, created, judgement, parts};
+use super::make::{approve, call, created, image, judgement, parts, send, tool};
 use super::script::{DENY, Script};
 
 fn read() -> polyloop_session::policy::Judgement {
@@ -146,7 +146,7 @@ fn a_stopped_tool_keeps_what_it_said() {
 
 #[test]
 fn signed_reasoning_goes_back_byte_for_byte_where_something_follows_it() {
-    let seal = || Some(Opaque { provider: "p".into(), json: r#"{ "s" : "é\u00e9" }"#.into() });
+    let seal = || seal(r#"{ "s" : "é\u00e9" }"#);
     let mut script = Script::new(Mode::Suggest);
     script.send("one").reason("first").end_block(seal()).tool("a").answer(&[read()]).end_tools();
     script.reason("second").end_block(seal()).text("done").answer(&[]).send("two");
@@ -162,6 +162,69 @@ fn signed_reasoning_goes_back_byte_for_byte_where_something_follows_it() {
             "user: three",
         ],
     );
+}
+
+fn seal(json: &str) -> Option<Opaque> {
+    Some(Opaque { provider: "p".into(), json: json.into() })
+}
+
+#[test]
+fn what_came_with_a_text_or_a_call_goes_back_with_it_byte_for_byte() {
+    let mut script = Script::new(Mode::Suggest);
+    script.send("one").text("said").end_block(seal(r#"{ "t" : 1.50 }"#)).text("plain");
+    script.block(tool("a", "a"), "{a}");
+    script.block(tool("b", "b"), "{b}");
+    let sealed = |block, name: &str, json: Option<&str>| Proposal {
+        block,
+        args: format!("{{{name}}}").into(),
+        judgement: Box::new(read()),
+        opaque: json.and_then(seal),
+    };
+    let turn = script.sim.state.turn().unwrap();
+    let open = turn.items.values().filter(|i| matches!(i.kind, ItemKind::ToolCall { .. }));
+    let blocks: Vec<u32> = open.map(|item| item.block).collect();
+    let first = sealed(blocks[0], "a", Some(r#"{"c":"é\u00e9"}"#));
+    let proposals = vec![first, sealed(blocks[1], "b", None)];
+    let (call, answerable) = (script.call(), Answerable::default());
+    script.report(Report::Answered { call, usage: None, proposals, answerable }).end_tools();
+    let said =
+        r#"assistant: said p:{ "t" : 1.50 } + plain + call a{a} p:{"c":"é\u00e9"} + call b{b}"#;
+    shows(&script, &["user: one", said, "result a: a done", "result b: b done"]);
+    // It outlives a crash, since it stands in the log.
+    script.text("half").crash().resume();
+    assert!(script.prompt().contains(said), "{}", script.prompt());
+}
+
+/// Some providers send reasoning that only they can read.
+#[test]
+fn reasoning_without_a_text_goes_back_too() {
+    let mut script = Script::new(Mode::Suggest);
+    script.send("one").reason("").end_block(seal("{\"e\":1}")).tool("a").answer(&[read()]);
+    script.end_tools();
+    let kept = script.sim.log.iter().filter_map(|entry| match &entry.event {
+        Event::ItemCompleted { text, opaque, .. } if text.is_empty() => opaque.clone(),
+        _ => None,
+    });
+    assert_eq!(kept.collect::<Vec<_>>(), [seal("{\"e\":1}").unwrap()]);
+    let want = "assistant: ( p:{\"e\":1}) + call a{a}";
+    shows(&script, &["user: one", want, "result a: a done"]);
+}
+
+#[test]
+fn a_picture_stands_where_the_user_put_it() {
+    let mut script = Script::new(Mode::Suggest);
+    let Command::Send(mut seen) = send("look") else { panic!("a message") };
+    seen.content.insert(0, image("aGk="));
+    let content = seen.content.clone();
+    script.command(Command::Send(seen));
+    let prompt = prompt(&script.sim.state, script.call()).unwrap();
+    assert_eq!(prompt.messages, [Message::User(content)]);
+    // Alone it is a message too.
+    let mut script = Script::new(Mode::Suggest);
+    let Command::Send(mut alone) = send("") else { panic!("a message") };
+    alone.content = vec![image("aGk=")];
+    script.command(Command::Send(alone));
+    shows(&script, &["user: [image: image/png]"]);
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub const LIMITS: Limits = Limits {
     tokens_max: 1_000,
     strategy: Strategy::Threshold,
     bypass_allowed: true,
+    retries_max: 4,
 };
 
 /// Arguments that ask one question, and propose a plan: which of them the judgement says.
@@ -53,8 +54,14 @@ pub fn parts(text: &str) -> Vec<Part> {
     vec![Part::Text { text: text.into() }]
 }
 
+pub fn image(data: &str) -> Part {
+    Part::Image { media_type: "image/png".into(), data: data.into() }
+}
+
+/// What people are shown of a message.
 pub fn spoken(content: &[Part]) -> String {
-    content.iter().map(|Part::Text { text }| &**text).collect()
+    let texts: Vec<Text> = content.iter().map(Part::shown).collect();
+    texts.join("\n")
 }
 
 pub fn settings(mode: Mode, calls_max: u32) -> Settings {

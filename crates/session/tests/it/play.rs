@@ -1,19 +1,23 @@
 //! Plays actions on a simulated session.
 
 use polyloop_session::event::{Event, Level};
-use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult, Usage};
+use polyloop_session::item::{End, ItemKind, Opaque, ToolResult, Usage};
 use polyloop_session::state::{Item, ToolPhase};
 use polyloop_session::wait::Ask;
-use polyloop_session::{Answerable, CallId, ItemId, Limits, Proposal, Report, Seq, Step, Stream};
+use polyloop_session::{
+    Answerable, CallId, Chance, ItemId, Limits, Proposal, Report, Seq, Step, Stream,
+};
 
-use super::action::{Action, Go, Judged, Kind, Last, Pick, Start, Stray, There, Wanted};
+use super::action::{Action, Failure, Go, Judged, Kind, Last, Pick, Start, Stray, There, Wanted};
+use super::flaw::Flaw;
 use super::make::{LIMITS, created, tool};
 use super::sim::{Halt, Run, Sim};
 use super::speak;
 
 /// Plays a whole session and leaves it interrupted and at rest.
 pub fn play(start: &Start, actions: &[Action]) -> Result<Sim, String> {
-    let limits = Limits { bypass_allowed: start.bypass_allowed, ..LIMITS };
+    let Start { bypass_allowed, retries_max, .. } = *start;
+    let limits = Limits { bypass_allowed, retries_max, ..LIMITS };
     let mut sim = Sim::new(limits);
     let mut events: Vec<Event> = Vec::new();
     events.extend(start.adopted.iter().map(|p| Event::Adopted { piece: Some(p.clone()) }));
@@ -78,10 +82,15 @@ fn act(sim: &mut Sim, action: &Action) -> Run {
             Some(call) => say(sim, call, blocks, judged, *there),
             None => Ok(()),
         },
-        Action::Fail(call) => match choose(&calls(sim), *call) {
-            Some(call) => sim.report(Report::CallFailed { call, fault: fault() }),
-            None => Ok(()),
-        },
+        Action::Fail { call, blocks, failures } => {
+            for failure in failures {
+                let Some(call) = choose(&calls(sim), *call) else { break };
+                write(sim, call, blocks)?;
+                sim.report(failed(call, *failure))?;
+            }
+            Ok(())
+        }
+        Action::Overflow { summary, again } => overflow(sim, summary, *again),
         Action::Stopped(call) => match choose(&calls(sim), *call) {
             Some(call) => sim.report(Report::CallStopped { call }),
             None => Ok(()),
@@ -115,8 +124,14 @@ fn any_seq(sim: &Sim, about: u16) -> Seq {
     Seq(u64::from(about) % (sim.state.last_seq().0 + 3))
 }
 
-fn fault() -> Fault {
-    Fault::new("overloaded", "The provider is overloaded")
+fn failed(call: CallId, Failure { flaw, chance }: Failure) -> Report {
+    let (fault, heal, chance) = (flaw.fault(), flaw.heal(), Chance(chance));
+    Report::CallFailed { call, fault, heal, chance }
+}
+
+/// What must go back to the provider; no two are alike.
+fn seal(of: CallId, block: u32) -> Opaque {
+    Opaque { provider: "p".into(), json: format!("{{\"signature\" :\"{of}/{block}\"}}").into() }
 }
 
 fn calls(sim: &Sim) -> Vec<CallId> {
@@ -184,8 +199,7 @@ fn begin(sim: &mut Sim, call: Pick, kind: Kind, block: Option<u8>) -> Run {
 fn end_block(sim: &mut Sim, item: Pick, signed: bool) -> Run {
     let streaming: Vec<(CallId, u32)> = items(sim).map(|(_, i)| (i.call, i.block)).collect();
     let Some((call, block)) = choose(&streaming, item) else { return Ok(()) };
-    let seal = || Opaque { provider: "p".into(), json: "{\"signature\":\"s\"}".into() };
-    sim.report(Report::BlockEnded { call, block, opaque: signed.then(seal) })
+    sim.report(Report::BlockEnded { call, block, opaque: signed.then(|| seal(call, block)) })
 }
 
 fn answer(sim: &mut Sim, call: CallId, judged: &[Judged], there: There) -> Run {
@@ -193,9 +207,15 @@ fn answer(sim: &mut Sim, call: CallId, judged: &[Judged], there: There) -> Run {
     let asked = asked.filter(|(_, item)| matches!(item.kind, ItemKind::ToolCall { .. }));
     let proposals = asked.zip(judged).map(|((id, item), judged)| {
         let args = sim.live.text(id, Stream::Args).into();
-        Proposal { block: item.block, args, judgement: Box::new(speak::judge(judged)) }
+        Proposal {
+            block: item.block,
+            args,
+            judgement: Box::new(speak::judge(judged)),
+            opaque: judged.sandbox.then(|| seal(call, item.block)),
+        }
     });
-    let (proposals, usage, answerable) = (proposals.collect(), Some(usage()), answerable(there));
+    let (proposals, answerable) = (proposals.collect(), answerable(there));
+    let usage = usage(call);
     sim.report(Report::Answered { call, usage, proposals, answerable })
 }
 
@@ -204,8 +224,18 @@ fn answerable(there: There) -> Answerable {
     Answerable { approvals, questions }
 }
 
-fn usage() -> Usage {
-    Usage { input_tokens: 20, output_tokens: 3, cached_tokens: 10 }
+/// Not every call says what it cost, and not every price is known.
+fn usage(call: CallId) -> Option<Usage> {
+    let number = call.0.0;
+    let usage = Usage {
+        input_tokens: 20 + number,
+        output_tokens: 3,
+        cached_tokens: 10,
+        cache_written_tokens: number % 3,
+        reasoning_tokens: number % 2,
+        cost_micros: (!number.is_multiple_of(3)).then_some(number),
+    };
+    (!number.is_multiple_of(5)).then_some(usage)
 }
 
 fn say(
@@ -215,14 +245,37 @@ fn say(
     judged: &[Judged],
     there: There,
 ) -> Run {
+    write(sim, call, blocks)?;
+    answer(sim, call, judged, there)
+}
+
+fn overflow(sim: &mut Sim, summary: &'static str, again: bool) -> Run {
+    let too_long = Failure { flaw: Flaw::TooLong, chance: 0 };
+    let Some(call) = calls(sim).first().copied() else { return Ok(()) };
+    sim.report(failed(call, too_long))?;
+    let Some(call) = calls(sim).first().copied() else { return Ok(()) };
+    say(sim, call, &[(Kind::Text, summary)], &[], There::All)?;
+    match calls(sim).first().copied().filter(|_| again) {
+        Some(call) => sim.report(failed(call, too_long)),
+        None => Ok(()),
+    }
+}
+
+/// Blocks of a reply, each second one whole and signed.
+fn write(sim: &mut Sim, call: CallId, blocks: &[(Kind, &'static str)]) -> Run {
     let at = calls(sim).iter().position(|open| *open == call).unwrap_or_default();
-    for (kind, text) in blocks {
+    for (number, (kind, text)) in blocks.iter().enumerate() {
         begin(sim, at as Pick, *kind, None)?;
         if let Some((item, stream)) = growing(sim).last().copied() {
             sim.grow(item, stream, text, 0);
         }
+        let last = items(sim).filter(|(_, item)| item.call == call).last();
+        let block = last.map(|(_, item)| item.block).filter(|_| number.is_multiple_of(2));
+        if let Some(block) = block {
+            sim.report(Report::BlockEnded { call, block, opaque: Some(seal(call, block)) })?;
+        }
     }
-    answer(sim, call, judged, there)
+    Ok(())
 }
 
 fn end_tool(sim: &mut Sim, item: ItemId, end: End, seen: bool) -> Run {
@@ -241,7 +294,7 @@ fn stray(sim: &mut Sim, about: u16, report: Stray) -> Run {
             let (usage, proposals) = (None, Vec::new());
             Report::Answered { call, usage, proposals, answerable: answerable(There::All) }
         }
-        Stray::Failed => Report::CallFailed { call, fault: fault() },
+        Stray::Failed(failure) => failed(call, failure),
         Stray::Stopped => Report::CallStopped { call },
         Stray::ToolEnded => Report::ToolEnded { item, end: End::Whole, result: Box::default() },
     })
@@ -270,12 +323,12 @@ fn drain(sim: &mut Sim, last: &[Last]) -> Run {
                 };
                 answer(sim, call, &[judged.clone(), judged], There::All)?;
             }
-            (Step::Ask(call), Last::Failed) => {
-                sim.report(Report::CallFailed { call, fault: fault() })?;
+            (Step::Ask(call), Last::Failed(failure)) => {
+                sim.report(failed(call, failure))?;
             }
             (Step::Run(item), Last::Stopped) => end_tool(sim, item, End::Interrupted, false)?,
             (Step::Run(item), Last::Finished) => end_tool(sim, item, End::Whole, true)?,
-            (Step::Run(item), Last::Failed) => end_tool(sim, item, End::Failed, false)?,
+            (Step::Run(item), Last::Failed(_)) => end_tool(sim, item, End::Failed, false)?,
             (Step::StopCall(_) | Step::StopTool(_), _) => {}
         }
     }

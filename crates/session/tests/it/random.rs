@@ -81,6 +81,18 @@ const MET: &[&str] = &[
     "spoke to an ended session",
     "began in an ended session",
     "run with options",
+    "made again",
+    "summary made again",
+    "gave up after retries",
+    "failed at once",
+    "not waited for",
+    "explanation not made again",
+    "not made again in a stopping turn",
+    "too long",
+    "too long again",
+    "no summary made room",
+    "compacted inside a turn",
+    "compacted on request",
 ];
 
 #[test]

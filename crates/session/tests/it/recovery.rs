@@ -7,7 +7,8 @@ use polyloop_session::policy::{Effect, Mode};
 use polyloop_session::recover::{CRASH_REASON, CRASHED_TOOL_TEXT};
 use polyloop_session::{Delivery, Live, recover};
 
-use super::action::{Action, Aim, Go, Judged, Kind, Reply, Said, Start, There, Wanted};
+use super::action::{Action, Aim, Failure, Go, Judged, Kind, Reply, Said, Start, There, Wanted};
+use super::flaw::Flaw;
 use super::make::{
     ASKS_ONE, ASKS_TWO, approve, created, interrupt, judgement, queued, said as saying, who,
 };
@@ -22,7 +23,7 @@ fn judged(effect: Effect) -> Judged {
 
 fn said(text: &'static str) -> Said {
     let (can_approve, client_ref, delivery) = (true, None, Delivery::Queue);
-    Said { text, can_approve, client_ref, delivery, run: None }
+    Said { text, image: None, can_approve, client_ref, delivery, run: None }
 }
 
 /// A session that meets everything that can be open: streaming, waiting, explaining, running.
@@ -74,12 +75,21 @@ fn rich() -> Vec<Action> {
         Action::Send(Said { delivery: Delivery::AnswerQuestion, ..said("five") }),
         say(&[(Kind::Tool, ASKS_ONE)], &[Effect::Question]),
         Action::Send(Said { delivery: Delivery::AnswerQuestion, ..said("red") }),
+        Action::Fail {
+            call: 0,
+            blocks: vec![(Kind::Text, "whole"), (Kind::Text, "half"), (Kind::Tool, "{5")],
+            failures: vec![Failure { flaw: Flaw::Overloaded, chance: 500 }],
+        },
+        Action::Overflow { summary: "all of it", again: false },
+        say(&[(Kind::Reasoning, ""), (Kind::Tool, "{6}")], &[Effect::Read]),
+        end(),
+        say(&[(Kind::Text, "done")], &[]),
     ]
 }
 
 fn start() -> Start {
-    let (mode, calls_max) = (Mode::Suggest, 50);
-    Start { adopted: Vec::new(), created: true, mode, calls_max, bypass_allowed: true }
+    let (adopted, mode, calls_max) = (Vec::new(), Mode::Suggest, 50);
+    Start { adopted, created: true, mode, calls_max, bypass_allowed: true, retries_max: 2 }
 }
 
 #[test]
@@ -98,6 +108,8 @@ fn a_crash_at_any_entry_loses_nothing_and_runs_nothing_twice() {
         "cancelled a turn",
         "ended with a turn",
         "spoke to an ended session",
+        "made again",
+        "compacted inside a turn",
     ] {
         assert!(whole.tally.contains_key(what), "the session is not rich any more: no {what}");
     }

@@ -7,7 +7,8 @@ use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult};
 use polyloop_session::policy::{Judgement, Mode};
 use polyloop_session::wait::Then;
 use polyloop_session::{
-    Answerable, CallId, Command, ItemId, Proposal, Report, Seq, Step, Stream, WaitId, WaitRef,
+    Answerable, CallId, Chance, Command, Heal, ItemId, Proposal, Report, Seq, Step, Stream, WaitId,
+    WaitRef,
 };
 
 use super::make::{LIMITS, created, interrupt, send, spoken, tool, who};
@@ -160,15 +161,21 @@ impl Script {
             block: item.block,
             args: self.sim.live.text(*id, Stream::Args).into(),
             judgement: Box::new(judgement.clone()),
+            opaque: None,
         });
         let proposals = proposals.collect();
         let answerable = Answerable { approvals: answerable, questions: answerable };
         self.report(Report::Answered { call, usage: None, proposals, answerable })
     }
 
+    /// The open call fails for good.
     pub fn fail(&mut self) -> &mut Script {
-        let (call, fault) = (self.call(), Fault::new("overloaded", "Try later"));
-        self.report(Report::CallFailed { call, fault })
+        self.fails(Heal::Never, "broken", "It is broken")
+    }
+
+    pub fn fails(&mut self, heal: Heal, code: &str, message: &str) -> &mut Script {
+        let (call, fault, chance) = (self.call(), Fault::new(code, message), Chance(700));
+        self.report(Report::CallFailed { call, fault, heal, chance })
     }
 
     pub fn stopped(&mut self) -> &mut Script {
@@ -235,11 +242,15 @@ impl Script {
 
 fn part(part: &AssistantPart) -> String {
     match part {
-        AssistantPart::Text(text) => text.to_string(),
-        AssistantPart::Reasoning { text, opaque: None } => format!("({text})"),
-        AssistantPart::Reasoning { text, opaque: Some(seal) } => {
-            format!("({text} {}:{})", seal.provider, seal.json)
+        AssistantPart::Text { text, opaque } => format!("{text}{}", sealed(opaque)),
+        AssistantPart::Reasoning { text, opaque } => format!("({text}{})", sealed(opaque)),
+        AssistantPart::ToolCall { name, args, opaque, .. } => {
+            format!("call {name}{args}{}", sealed(opaque))
         }
-        AssistantPart::ToolCall { name, args, .. } => format!("call {name}{args}"),
     }
+}
+
+fn sealed(opaque: &Option<Opaque>) -> String {
+    let told = |seal: &Opaque| format!(" {}:{}", seal.provider, seal.json);
+    opaque.as_ref().map(told).unwrap_or_default()
 }

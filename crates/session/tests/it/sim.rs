@@ -17,6 +17,7 @@ use super::heard::heard;
 use super::names::named;
 
 mod crash;
+mod fail;
 
 pub enum Halt {
     /// The fuse burnt down: the process is gone, the log and the journal are not.
@@ -62,7 +63,7 @@ impl Sim {
             now: 1_000,
             fuse: None,
             tally: BTreeMap::new(),
-            audit: Audit::default(),
+            audit: Audit::new(limits.retries_max),
             mirror: State::default(),
             journal: Vec::new(),
             prompts: BTreeMap::new(),
@@ -104,7 +105,9 @@ impl Sim {
             serde_json::from_str(&json).map_err(|error| format!("{error} in {json}"))?;
         ensure!(read == entry, "[1] {entry:?} reads back as {read:?}");
         let mut untouched = self.state.clone();
+        self.tell_end(&entry.event);
         self.state.apply(&entry);
+        self.measured(&entry.event, untouched.line().tokens())?;
         self.mirror.apply(&read);
         let (state, mirror) = (&self.state, &self.mirror);
         ensure!(state == mirror, "[1] after {json} the fold differs:\n{state:?}\n{mirror:?}");
@@ -138,8 +141,9 @@ impl Sim {
     /// Keeps what stands beside the state in step with it.
     fn finished(&mut self, entry: &LogEntry) -> Run {
         match &entry.event {
-            Event::CallStarted { .. } => {
+            Event::CallStarted { purpose, .. } => {
                 let call = CallId(entry.seq);
+                self.waits(call, *purpose)?;
                 let prompt = prompt(&self.state, call);
                 let prompt = prompt.ok_or_else(|| "[10] an open call has no prompt".to_string())?;
                 self.audit.story.check(call, &prompt)?;
@@ -173,8 +177,8 @@ impl Sim {
         let turn = state.turn();
         let (theirs, ours) = (self.audit.open_turn(), turn.map(|turn| turn.id));
         ensure!(theirs == ours, "[5] the open turn is {ours:?}, the log says {theirs:?}");
+        self.audit.batch_ended()?;
         let session = &self.audit.session;
-        session.batch_ended()?;
         let (theirs, ours) = (session.mode, state.mode());
         ensure!(theirs == ours, "the mode is {ours:?}, the log says {theirs:?}");
         let (theirs, ours) = (session.settings.as_ref(), state.settings());
@@ -284,7 +288,9 @@ impl Sim {
                 | Report::ToolEnded { .. }
                 | Report::Noticed { .. }
         );
-        let events = absorb(&self.state, &self.live, report);
+        let events = absorb(&self.state, &self.live, &self.limits, report.clone());
+        self.fails(&report, &events)?;
+        self.keeps(&report, &events)?;
         ensure!(fits || events.is_empty(), "stale {told} gives {events:?}");
         ensure!(!(fits && ends && events.is_empty()), "{told} was lost");
         for event in &events {

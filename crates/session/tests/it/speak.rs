@@ -7,7 +7,7 @@ use polyloop_session::wait::{Ask, Then};
 use polyloop_session::{Command, ItemId, MessageId, Seq, Timestamp, WaitId, WaitRef};
 
 use super::action::{Action, Aim, Judged, Pick, Reply, Said, Wanted};
-use super::make::{judgement, parts, who};
+use super::make::{image, judgement, parts, who};
 use super::play::choose;
 use super::sim::{Run, Sim};
 
@@ -34,8 +34,10 @@ pub fn command(sim: &mut Sim, action: &Action) -> Option<Run> {
 
 pub fn send(said: &Said) -> Command {
     let origin = Origin { who: who(), can_approve: said.can_approve, can_answer: false };
+    let mut content = parts(said.text);
+    content.extend(said.image.map(image));
     Command::Send(Box::new(Send {
-        content: parts(said.text),
+        content,
         origin,
         client_ref: said.client_ref.map(Into::into),
         delivery: said.delivery,

@@ -1,31 +1,38 @@
 //! The conversation as the log tells it, kept beside `State` and compared with every prompt.
 //!
-//! Only what a provider would notice: the texts in order, the tool calls in order, and each
-//! result right behind the message that holds its call.
+//! Only what a provider would notice: the texts in order, the tool calls in order, each result
+//! right behind the message that holds its call, and what must go back as it came.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use polyloop_session::event::{Adopted, CallOutcome, Event, Purpose, Work};
-use polyloop_session::history::{
-    AssistantPart, EXPLAINED_PREFIX, Message, Prompt, SUMMARISE_TEXT, SUMMARY_PREFIX,
-};
-use polyloop_session::item::{End, ItemKind};
+use polyloop_session::history::{EXPLAINED_PREFIX, SUMMARY_PREFIX};
+use polyloop_session::item::{End, ItemKind, Opaque, Part};
 use polyloop_session::state::RESUME_TEXT;
 use polyloop_session::{CallId, ItemId, LogEntry, MessageId, Seq, Text, WaitId};
 
 use super::audit::Checked;
-use super::make::spoken;
+use super::make::parts;
+
+mod told;
+
+pub use told::provider_accepts;
 
 #[derive(Default)]
 pub struct Story {
     texts: Vec<Told>,
     tools: Vec<Tool>,
-    queue: BTreeMap<MessageId, String>,
+    reasons: Vec<Reason>,
+    queue: BTreeMap<MessageId, Vec<Part>>,
     calls: BTreeMap<CallId, Purpose>,
     items: BTreeMap<ItemId, (CallId, ItemKind)>,
     waits: BTreeMap<WaitId, ItemId>,
     done: BTreeSet<ItemId>,
     explained: BTreeMap<ItemId, Vec<String>>,
+    /// The turn has no work but to compact.
+    compacts: bool,
+    /// How much of the story a call for a summary was told: texts and tools.
+    summarised: Option<(usize, usize)>,
 }
 
 struct Told {
@@ -37,15 +44,27 @@ struct Told {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Line {
-    User(String),
-    Agent(String),
+    User(Vec<Part>),
+    Agent(Text, Option<Opaque>),
 }
+
+/// A tool call as the model asked for it: reference, name, arguments.
+#[derive(Clone, Debug, PartialEq)]
+struct Asked([Text; 3], Option<Opaque>);
 
 struct Tool {
     seq: Seq,
+    call: Option<CallId>,
     item: ItemId,
-    asked: [Text; 3],
+    asked: Asked,
     result: Option<(Seq, Text, bool)>,
+}
+
+struct Reason {
+    seq: Seq,
+    call: CallId,
+    item: ItemId,
+    thought: (Text, Option<Opaque>),
 }
 
 impl Story {
@@ -54,37 +73,41 @@ impl Story {
         match &entry.event {
             Event::Adopted { piece: Some(piece) } => self.adopted(seq, piece),
             Event::MessageQueued { content, .. } => {
-                self.queue.insert(MessageId(seq), spoken(content));
+                self.queue.insert(MessageId(seq), content.clone());
             }
-            Event::TurnStarted { work: Work::Message { message }, .. } => {
-                let text = self.queue.remove(message).ok_or("a turn without its message")?;
-                self.told(seq, None, Line::User(text));
-            }
-            Event::TurnStarted { work: Work::Resume { .. }, .. } => {
-                self.told(seq, None, Line::User(RESUME_TEXT.into()));
-            }
+            Event::TurnStarted { work, .. } => self.turn_started(seq, work)?,
             Event::CallStarted { purpose, .. } => {
                 self.calls.insert(CallId(seq), *purpose);
             }
-            Event::CallEnded { call, outcome: CallOutcome::Failed { .. }, .. } => {
-                self.texts.retain(|told| told.call != Some(*call));
-            }
+            Event::CallEnded { call, outcome, .. } => match outcome {
+                CallOutcome::Failed { .. } | CallOutcome::Retried { .. } => {
+                    self.texts.retain(|told| told.call != Some(*call));
+                    self.reasons.retain(|reason| reason.call != *call);
+                }
+                CallOutcome::Answered | CallOutcome::Stopped | CallOutcome::Lost => {}
+            },
             Event::ItemStarted { call, item, .. } => {
                 self.items.insert(ItemId(seq), (*call, item.clone()));
             }
             Event::WaitOpened { item, .. } => {
                 self.waits.insert(WaitId(seq), *item);
             }
-            Event::ToolProposed { item, args, .. } => {
-                if let Some((_, ItemKind::ToolCall { name, call_ref, .. })) = self.items.get(item) {
+            Event::ToolProposed { item, args, opaque, .. } => {
+                if let Some((call, ItemKind::ToolCall { name, call_ref, .. })) =
+                    self.items.get(item)
+                {
                     let asked = [call_ref.clone(), name.clone(), args.clone()];
-                    self.tools.push(Tool { seq, item: *item, asked, result: None });
+                    let asked = Asked(asked, opaque.clone());
+                    let (call, item, result) = (Some(*call), *item, None);
+                    self.tools.push(Tool { seq, call, item, asked, result });
                 }
             }
-            Event::ItemCompleted { item, end, text, result, .. } => {
+            Event::ItemCompleted { item, end, text, opaque, result, .. } => {
                 self.done.insert(*item);
-                let seen = result.as_ref().and_then(|r| r.seen.clone()).unwrap_or(text.clone());
-                self.completed(seq, *item, *end, text, seen);
+                match result.as_ref().and_then(|result| result.seen.as_ref()) {
+                    Some(seen) => self.completed(seq, *item, *end, seen, opaque),
+                    None => self.completed(seq, *item, *end, text, opaque),
+                }
             }
             Event::Compacted { upto, summary, .. } => self.compacted(*upto, summary)?,
             _ => {}
@@ -92,20 +115,34 @@ impl Story {
         Ok(())
     }
 
-    fn told(&mut self, seq: Seq, call: Option<CallId>, line: Line) {
-        self.texts.push(Told { seq, call, item: None, line });
+    fn turn_started(&mut self, seq: Seq, work: &Work) -> Checked {
+        self.compacts = matches!(work, Work::Compact { .. });
+        match work {
+            Work::Message { message } => {
+                let content = self.queue.remove(message).ok_or("a turn without its message")?;
+                self.told(seq, Line::User(content));
+            }
+            Work::Resume { .. } => self.told(seq, Line::User(parts(RESUME_TEXT))),
+            Work::Compact { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn told(&mut self, seq: Seq, line: Line) {
+        self.texts.push(Told { seq, call: None, item: None, line });
     }
 
     fn adopted(&mut self, seq: Seq, piece: &Adopted) {
         match piece {
-            Adopted::User { content } => self.told(seq, None, Line::User(spoken(content))),
-            Adopted::Agent { text } => self.told(seq, None, Line::Agent(text.to_string())),
+            Adopted::User { content } => self.told(seq, Line::User(content.clone())),
+            Adopted::Agent { text } => self.told(seq, Line::Agent(text.clone(), None)),
             Adopted::ToolCall { call_ref, name, args } => {
-                let asked = [call_ref.clone(), name.clone(), args.clone()];
-                self.tools.push(Tool { seq, item: ItemId(seq), asked, result: None });
+                let asked = Asked([call_ref.clone(), name.clone(), args.clone()], None);
+                let (call, item, result) = (None, ItemId(seq), None);
+                self.tools.push(Tool { seq, call, item, asked, result });
             }
             Adopted::ToolResult { call_ref, output } => {
-                let open = |tool: &&mut Tool| tool.asked[0] == *call_ref && tool.result.is_none();
+                let open = |tool: &&mut Tool| tool.asked.0[0] == *call_ref && tool.result.is_none();
                 if let Some(tool) = self.tools.iter_mut().rev().find(open) {
                     tool.result = Some((seq, output.clone(), false));
                 }
@@ -113,40 +150,64 @@ impl Story {
         }
     }
 
-    fn completed(&mut self, seq: Seq, item: ItemId, end: End, text: &str, seen: Text) {
+    fn completed(
+        &mut self,
+        seq: Seq,
+        item: ItemId,
+        end: End,
+        seen: &Text,
+        opaque: &Option<Opaque>,
+    ) {
         if let Some(tool) = self.tools.iter_mut().find(|tool| tool.item == item) {
-            tool.result = Some((seq, seen, end != End::Whole));
+            tool.result = Some((seq, seen.clone(), end != End::Whole));
             for text in self.explained.remove(&item).unwrap_or_default() {
-                self.told(seq, None, Line::User(text));
+                self.told(seq, Line::User(parts(&text)));
             }
             return;
         }
-        let Some((call, ItemKind::Text)) = self.items.get(&item).cloned() else { return };
-        if end == End::Discarded || text.is_empty() {
+        let Some((call, kind)) = self.items.get(&item).cloned() else { return };
+        let purpose = self.calls.get(&call);
+        if (&kind, purpose, end) == (&ItemKind::Reasoning, Some(&Purpose::Think), End::Whole) {
+            let thought = (seen.clone(), opaque.clone());
+            self.reasons.push(Reason { seq, call, item, thought });
+        }
+        if kind != ItemKind::Text || end == End::Discarded || seen.is_empty() {
             return;
         }
-        match self.calls.get(&call) {
-            Some(Purpose::Think) => self.said(seq, call, item, text),
+        match purpose {
+            Some(Purpose::Think) => self.said(seq, call, item, seen, opaque),
             Some(Purpose::Explain { wait }) => {
-                let told = format!("{EXPLAINED_PREFIX}{text}");
+                let told = format!("{EXPLAINED_PREFIX}{seen}");
                 match self.waits.get(wait) {
                     Some(about) if !self.done.contains(about) => {
                         self.explained.entry(*about).or_default().push(told);
                     }
-                    _ => self.told(seq, None, Line::User(told)),
+                    _ => self.told(seq, Line::User(parts(&told))),
                 }
             }
             Some(Purpose::Summarise) | None => {}
         }
     }
 
-    /// Texts of one call stand in the order they began, whichever was finished first.
-    fn said(&mut self, seq: Seq, call: CallId, item: ItemId, text: &str) {
-        let later = |told: &Told| told.call == Some(call) && told.item > Some(item);
+    /// Texts of one call stand in the order they began, whichever was finished first; but a result
+    /// that a crash put before one stays before it.
+    fn said(&mut self, seq: Seq, call: CallId, item: ItemId, text: &Text, opaque: &Option<Opaque>) {
+        let later = |told: &Told| {
+            let of_call = told.call == Some(call) && told.item > Some(item);
+            of_call && !self.parts(call, told.seq, seq)
+        };
         let from_end = self.texts.iter().rev().take_while(|told| later(told)).count();
         let (call, item) = (Some(call), Some(item));
-        let told = Told { seq, call, item, line: Line::Agent(text.into()) };
+        let line = Line::Agent(text.clone(), opaque.clone());
+        let told = Told { seq, call, item, line };
         self.texts.insert(self.texts.len() - from_end, told);
+    }
+
+    /// Whether a result of the call stands between the two.
+    fn parts(&self, call: CallId, from: Seq, to: Seq) -> bool {
+        let results = self.tools.iter().filter(|tool| tool.call == Some(call));
+        let mut results = results.filter_map(|tool| tool.result.as_ref());
+        results.any(|(seq, ..)| (from..to).contains(seq))
     }
 
     fn compacted(&mut self, upto: Seq, summary: &str) -> Checked {
@@ -155,94 +216,21 @@ impl Story {
             let together = (tool.seq <= upto) == (result <= upto);
             ensure!(together, "[6] compaction parts call {} from its result", tool.item);
         }
+        if let Some(told) = self.summarised.take().filter(|_| !self.compacts) {
+            let texts = self.texts.iter().filter(|told| told.seq <= upto).count();
+            let gone = |tool: &&Tool| tool.seq <= upto && tool.result.is_some();
+            let goes = (texts, self.tools.iter().filter(gone).count());
+            ensure!(told == goes, "[15] the summary was told {told:?}, and {goes:?} go");
+        }
         self.tools.retain(|tool| tool.seq > upto);
         self.texts.retain(|told| told.seq > upto);
-        let line = Line::User(format!("{SUMMARY_PREFIX}{summary}"));
+        self.reasons.retain(|reason| reason.seq > upto);
+        let (text, tool) = (self.texts.first(), self.tools.first().map(|tool| tool.seq));
+        let begins = text.is_none_or(|told| matches!(told.line, Line::User(_)));
+        let begins = begins && tool.is_none_or(|seq| text.is_some_and(|told| told.seq < seq));
+        ensure!(begins, "[15] what stays does not begin with what a user said");
+        let line = Line::User(parts(&format!("{SUMMARY_PREFIX}{summary}")));
         self.texts.insert(0, Told { seq: upto, call: None, item: None, line });
         Ok(())
     }
-
-    /// Compares the prompt of an open call with what the log told before that call.
-    pub fn check(&self, call: CallId, prompt: &Prompt) -> Checked {
-        let mut messages = prompt.messages.clone();
-        match prompt.purpose {
-            Purpose::Think => {}
-            Purpose::Explain { .. } => ensure!(
-                matches!(messages.pop(), Some(Message::User(_))),
-                "[6] an explanation that is not asked for"
-            ),
-            Purpose::Summarise => ensure!(
-                matches!(messages.pop(), Some(Message::User(p)) if spoken(&p) == SUMMARISE_TEXT),
-                "[6] a summary that is not asked for"
-            ),
-        }
-        provider_accepts(&messages)?;
-        let (texts, tools) = read(&messages);
-        let older = self.texts.iter().filter(|told| told.seq < call.0);
-        let want: Vec<Line> = older.map(|told| told.line.clone()).collect();
-        ensure!(texts == want, "[6] the prompt says {texts:?}, the log {want:?}");
-        let older = self.tools.iter().filter(|tool| tool.seq < call.0);
-        let answered = older.filter_map(|tool| {
-            let (seq, output, is_error) = tool.result.clone()?;
-            (seq < call.0).then(|| (tool.asked.clone(), output, is_error))
-        });
-        let want: Vec<_> = answered.collect();
-        ensure!(tools == want, "[6] the prompt has tools {tools:?}, the log {want:?}");
-        Ok(())
-    }
-}
-
-type Answered = ([Text; 3], Text, bool);
-
-fn read(messages: &[Message]) -> (Vec<Line>, Vec<Answered>) {
-    let (mut texts, mut calls, mut results) = (Vec::new(), Vec::new(), Vec::new());
-    for message in messages {
-        match message {
-            Message::User(content) => texts.push(Line::User(spoken(content))),
-            Message::ToolResult { output, is_error, .. } => {
-                results.push((output.clone(), *is_error));
-            }
-            Message::Assistant(parts) => {
-                for part in parts {
-                    match part {
-                        AssistantPart::Text(text) => texts.push(Line::Agent(text.to_string())),
-                        AssistantPart::Reasoning { .. } => {}
-                        AssistantPart::ToolCall { call_ref, name, args } => {
-                            calls.push([call_ref.clone(), name.clone(), args.clone()]);
-                        }
-                    }
-                }
-            }
-        }
-    }
-    let answered = calls.into_iter().zip(results).map(|(call, (text, bad))| (call, text, bad));
-    (texts, answered.collect())
-}
-
-/// Orders that providers refuse: a call without its result right behind the message, a result
-/// without its call, a message with nothing in it, reasoning that nothing follows.
-pub fn provider_accepts(messages: &[Message]) -> Checked {
-    let mut due: Vec<(Text, Text)> = Vec::new();
-    for message in messages {
-        if let Message::ToolResult { call_ref, name, .. } = message {
-            let fits = due.first().is_some_and(|(r, n)| r == call_ref && n == name);
-            ensure!(fits, "[6] result {call_ref} without its call in {messages:?}");
-            due.remove(0);
-            continue;
-        }
-        ensure!(due.is_empty(), "[6] calls {due:?} without a result in {messages:?}");
-        let Message::Assistant(parts) = message else { continue };
-        let last = parts.last();
-        ensure!(last.is_some(), "[6] an empty message in {messages:?}");
-        let dangling = matches!(last, Some(AssistantPart::Reasoning { .. }));
-        ensure!(!dangling, "[6] reasoning that nothing follows in {messages:?}");
-        due.extend(parts.iter().filter_map(|part| match part {
-            AssistantPart::ToolCall { call_ref, name, .. } => {
-                Some((call_ref.clone(), name.clone()))
-            }
-            AssistantPart::Text(_) | AssistantPart::Reasoning { .. } => None,
-        }));
-    }
-    ensure!(due.is_empty(), "[6] calls {due:?} without a result in {messages:?}");
-    Ok(())
 }

@@ -6,13 +6,13 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use polyloop_session::Text;
 use polyloop_session::history::AssistantPart;
 use polyloop_session::item::{Fault, ItemKind, Usage};
 use polyloop_session::state::estimate_tokens;
+use polyloop_session::{Heal, Text};
 
 use super::script::{Failure, Numbers, STREAM_BYTES_MAX, Step};
-use crate::model::Chunk;
+use crate::model::{self, CUT_CODE, CUT_TEXT, Chunk, Stop};
 
 /// A text is sent in pieces of about this many bytes, cut behind a word where there is one.
 const PIECE_BYTES_MIN: usize = 8;
@@ -44,10 +44,12 @@ pub(super) fn beats(steps: Vec<Step>, asked: Asked) -> impl Iterator<Item = Beat
     let blocks = blocks.into_iter().zip(0..).flat_map(|(block, number)| block.beats(number));
     let end = match ending {
         Ending::Done => {
-            vec![Beat::Send(Chunk::Usage(usage)), Beat::Send(Chunk::Done)]
+            vec![Beat::Send(Chunk::Usage(usage)), Beat::Send(Chunk::Done(Stop::End))]
         }
-        Ending::Failed(fault) => vec![Beat::Send(Chunk::Failed(fault))],
-        Ending::Cut => Vec::new(),
+        // The same prompt would fail again, so nothing is gained by asking again.
+        Ending::Failed(fault) => {
+            vec![Beat::Send(Chunk::Failed(model::Failure { fault, heal: Heal::Never }))]
+        }
         Ending::Hang => vec![Beat::Hang],
     };
     blocks.chain(end)
@@ -56,9 +58,9 @@ pub(super) fn beats(steps: Vec<Step>, asked: Asked) -> impl Iterator<Item = Beat
 /// Whether that piece of a prompt is all that the step says.
 pub(super) fn says(step: &Step, part: &AssistantPart) -> bool {
     match (step, part) {
-        (Step::Say(text), AssistantPart::Text(said)) => text == said,
+        (Step::Say(text), AssistantPart::Text { text: said, .. }) => text == said,
         (Step::Think(text), AssistantPart::Reasoning { text: said, .. }) => text == said,
-        (Step::Stream(numbers), AssistantPart::Text(said)) => {
+        (Step::Stream(numbers), AssistantPart::Text { text: said, .. }) => {
             said.len() as u64 == numbers.bytes() && **said == *numbered(0, numbers.bytes())
         }
         (
@@ -96,7 +98,6 @@ enum Body {
 enum Ending {
     Done,
     Failed(Fault),
-    Cut,
     Hang,
 }
 
@@ -113,7 +114,7 @@ fn reply(steps: Vec<Step>, asked: &Asked) -> Reply {
                 (kind, if cutting { Body::CutArgs(args) } else { Body::Args(args) })
             }
             Step::Usage { input_tokens, output_tokens } => {
-                told = Some(Usage { input_tokens, output_tokens, cached_tokens: 0 });
+                told = Some(Usage { input_tokens, output_tokens, ..Usage::default() });
                 continue;
             }
             Step::Cut => {
@@ -138,10 +139,11 @@ fn reply(steps: Vec<Step>, asked: &Asked) -> Reply {
             let args = r#"{"command":"echo This call is never whole."}"#;
             blocks.push(Block { kind, body: Body::CutArgs(args.into()) });
         }
-        ending = Ending::Cut;
+        ending = cut();
     }
     let output_tokens = blocks.iter().map(|block| block.body.tokens()).sum();
-    let counted = Usage { input_tokens: asked.input_tokens, output_tokens, cached_tokens: 0 };
+    let input_tokens = asked.input_tokens;
+    let counted = Usage { input_tokens, output_tokens, ..Usage::default() };
     Reply { blocks, usage: told.unwrap_or(counted), ending }
 }
 
@@ -164,9 +166,13 @@ fn failed(failure: Failure) -> Ending {
             "bad_answer",
             "the model sent something that is not an answer",
         )),
-        Failure::Disconnect => Ending::Cut,
+        Failure::Disconnect => cut(),
         Failure::Hang => Ending::Hang,
     }
+}
+
+fn cut() -> Ending {
+    Ending::Failed(Fault::new(CUT_CODE, CUT_TEXT))
 }
 
 type Beats = Box<dyn Iterator<Item = Beat> + Send>;

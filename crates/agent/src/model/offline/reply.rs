@@ -60,7 +60,7 @@ pub(super) fn left(messages: &[Message]) -> Vec<String> {
 
 /// What a user's message says.
 pub(super) fn user_text(parts: &[Part]) -> String {
-    let texts: Vec<&str> = parts.iter().map(|Part::Text { text }| &**text).collect();
+    let texts: Vec<Text> = parts.iter().map(Part::shown).collect();
     texts.join("\n")
 }
 

@@ -46,7 +46,7 @@ pub(super) fn summary(messages: &[Message]) -> Text {
 
 pub(super) fn bytes(messages: &[Message]) -> usize {
     let part_bytes = |part: &AssistantPart| match part {
-        AssistantPart::Text(text) | AssistantPart::Reasoning { text, .. } => text.len(),
+        AssistantPart::Text { text, .. } | AssistantPart::Reasoning { text, .. } => text.len(),
         AssistantPart::ToolCall { name, args, .. } => name.len() + args.len(),
     };
     let message_bytes = |message: &Message| match message {

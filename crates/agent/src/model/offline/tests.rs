@@ -1,10 +1,11 @@
 //! The offline model from outside: prompts in, chunks out.
 
-use polyloop_session::Text;
 use polyloop_session::history::{Message, Prompt};
 use polyloop_session::item::{Fault, ItemKind, Part, Usage};
+use polyloop_session::{Heal, Text};
 
 use super::*;
+use crate::model::{CUT_CODE, Stop};
 
 mod purposes;
 mod replies;
@@ -32,7 +33,7 @@ impl Answer {
     /// All text of it, one line a block.
     fn said(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
-            AssistantPart::Text(text) => Some(&**text),
+            AssistantPart::Text { text, .. } => Some(&**text),
             AssistantPart::Reasoning { .. } | AssistantPart::ToolCall { .. } => None,
         });
         texts.collect::<Vec<_>>().join("\n")
@@ -40,10 +41,10 @@ impl Answer {
 
     fn calls(&self) -> Vec<(Text, Text, Text)> {
         let calls = self.parts.iter().filter_map(|part| match part {
-            AssistantPart::ToolCall { call_ref, name, args } => {
+            AssistantPart::ToolCall { call_ref, name, args, .. } => {
                 Some((call_ref.clone(), name.clone(), args.clone()))
             }
-            AssistantPart::Text(_) | AssistantPart::Reasoning { .. } => None,
+            AssistantPart::Text { .. } | AssistantPart::Reasoning { .. } => None,
         });
         calls.collect()
     }
@@ -51,12 +52,16 @@ impl Answer {
     /// The reply in short: `think x, say y, bash {…}`.
     fn shown(&self) -> String {
         let parts = self.parts.iter().map(|part| match part {
-            AssistantPart::Text(text) => format!("say {text}"),
+            AssistantPart::Text { text, .. } => format!("say {text}"),
             AssistantPart::Reasoning { text, .. } => format!("think {text}"),
             AssistantPart::ToolCall { name, args, .. } => format!("{name} {args}"),
         });
         parts.collect::<Vec<_>>().join(", ")
     }
+}
+
+fn text_part(text: &str) -> AssistantPart {
+    AssistantPart::Text { text: text.into(), opaque: None }
 }
 
 fn user(text: &str) -> Message {
@@ -114,10 +119,10 @@ fn assembled(chunks: Vec<Chunk>) -> Answer {
                 let (kind, grown) = open.take().unwrap();
                 let text: Text = grown.into();
                 answer.parts.push(match kind {
-                    ItemKind::Text => AssistantPart::Text(text),
+                    ItemKind::Text => AssistantPart::Text { text, opaque: None },
                     ItemKind::Reasoning => AssistantPart::Reasoning { text, opaque: None },
                     ItemKind::ToolCall { name, call_ref, .. } => {
-                        AssistantPart::ToolCall { call_ref, name, args: text }
+                        AssistantPart::ToolCall { call_ref, name, args: text, opaque: None }
                     }
                 });
             }
@@ -126,11 +131,18 @@ fn assembled(chunks: Vec<Chunk>) -> Answer {
                 assert!(open.is_none() && answer.usage.is_none());
                 answer.usage = Some(usage);
             }
-            Chunk::Done => {
+            Chunk::Done(stop) => {
                 assert!(open.is_none() && answer.usage.is_some(), "usage comes before the end");
+                assert_eq!(stop, Stop::End);
                 answer.end = AnswerEnd::Done;
             }
-            Chunk::Failed(fault) => answer.end = AnswerEnd::Failed(fault),
+            Chunk::Failed(failure) => {
+                assert_eq!(failure.heal, Heal::Never, "the same prompt fails again");
+                answer.end = match &*failure.fault.code {
+                    CUT_CODE => AnswerEnd::Cut,
+                    _ => AnswerEnd::Failed(failure.fault),
+                };
+            }
         }
     }
     answer.torn_args = open.map(|(_, args)| args);
@@ -160,5 +172,5 @@ fn follow(messages: &mut Vec<Message>, output: &str, is_error: bool) -> Vec<Answ
 #[test]
 fn it_has_a_name_and_a_window() {
     assert_eq!(Offline::new().name(), "offline");
-    assert_eq!(Offline::new().tokens_max(), 128_000);
+    assert_eq!(Offline::new().card().tokens_max, 128_000);
 }

@@ -237,7 +237,7 @@ impl Run {
         }
         match outcome {
             CallOutcome::Answered => {}
-            CallOutcome::Failed { fault } => {
+            CallOutcome::Failed { fault } | CallOutcome::Retried { fault, after_ms: _ } => {
                 let why = short(&fault.message, ERROR_BYTES_MAX);
                 return self.exit(span, Exit::Err(&why), at, out);
             }

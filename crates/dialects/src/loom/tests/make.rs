@@ -102,7 +102,7 @@ pub fn ended_call(call: u64, outcome: CallOutcome, usage: Option<Usage>) -> Even
 }
 
 pub fn usage(input_tokens: u64, output_tokens: u64) -> Usage {
-    Usage { input_tokens, output_tokens, cached_tokens: 1 }
+    Usage { input_tokens, output_tokens, cached_tokens: 1, ..Usage::default() }
 }
 
 pub fn item(call: u64, item: ItemKind) -> Event {
@@ -120,6 +120,7 @@ pub fn proposed(item: u64, args: impl Into<Text>, effect: Effect) -> Event {
         judgement: Box::new(judgement(effect)),
         answerable: true,
         tokens: 1,
+        opaque: None,
     }
 }
 

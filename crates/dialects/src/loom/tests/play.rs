@@ -10,8 +10,8 @@ use polyloop_session::policy::{Effect, Mode};
 use polyloop_session::state::{Item, ToolPhase};
 use polyloop_session::wait::Then;
 use polyloop_session::{
-    Answerable, CallId, Command, Delivery, Event, Growth, ItemId, Limits, LogEntry, Next, Proposal,
-    Report, Stream, Timestamp, Update, WaitRef, absorb, decide, next, recover,
+    Answerable, CallId, Chance, Command, Delivery, Event, Growth, Heal, ItemId, Limits, LogEntry,
+    Next, Proposal, Report, Stream, Timestamp, Update, WaitRef, absorb, decide, next, recover,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -25,6 +25,7 @@ const LIMITS: Limits = Limits {
     tokens_max: 1_000,
     strategy: Compaction::Threshold,
     bypass_allowed: true,
+    retries_max: 2,
 };
 
 #[derive(Clone, Debug)]
@@ -38,7 +39,7 @@ pub enum Action {
     Answer(Vec<Effect>),
     /// Calls of tools, and the end of the call.
     Round(Vec<String>, Vec<Effect>),
-    Fail,
+    Fail(Heal),
     Stopped,
     /// Output of a running tool.
     Output(u8, String),
@@ -65,7 +66,7 @@ pub fn actions() -> impl Strategy<Value = Vec<Action>> {
         6 => vec(effect(), 3).prop_map(Action::Answer),
         12 => (vec(text(), 1..3), vec(effect(), 3))
             .prop_map(|(texts, effects)| Action::Round(texts, effects)),
-        1 => Just(Action::Fail),
+        2 => heal().prop_map(Action::Fail),
         1 => Just(Action::Stopped),
         14 => (any::<u8>(), text()).prop_map(|(pick, text)| Action::Output(pick, text)),
         10 => (any::<u8>(), end).prop_map(|(pick, end)| Action::EndTool(pick, end)),
@@ -80,6 +81,11 @@ pub fn actions() -> impl Strategy<Value = Vec<Action>> {
         actions.insert(0, Action::Send { approvals: true, verbose: false });
         actions
     })
+}
+
+fn heal() -> impl Strategy<Value = Heal> {
+    let later = |after_ms| Heal::Later { after_ms };
+    select(vec![Heal::Never, later(None), later(Some(3_000)), Heal::Once, Heal::Shorter])
 }
 
 /// All that subscribers are sent while the actions are played.
@@ -121,7 +127,7 @@ impl Play {
     }
 
     fn report(&mut self, report: Report) {
-        let events = absorb(&self.now.state, &self.now.live, report);
+        let events = absorb(&self.now.state, &self.now.live, &LIMITS, report);
         self.record(events);
     }
 
@@ -134,9 +140,10 @@ impl Play {
                 texts.iter().for_each(|text| self.block("tool", std::slice::from_ref(text)));
                 self.answer(effects);
             }
-            Action::Fail => {
+            Action::Fail(heal) => {
                 if let Some(call) = self.call() {
-                    self.report(Report::CallFailed { call, fault: fault() });
+                    let (heal, chance) = (*heal, Chance(500));
+                    self.report(Report::CallFailed { call, fault: fault(), heal, chance });
                 }
             }
             Action::Stopped => {
@@ -235,6 +242,7 @@ impl Play {
             block: item.block,
             args: self.now.live.text(id, Stream::Args).into(),
             judgement: Box::new(judgement(*effect)),
+            opaque: None,
         });
         let (proposals, usage) = (proposals.collect(), Some(usage(20, 3)));
         let answerable = Answerable { approvals: true, questions: true };

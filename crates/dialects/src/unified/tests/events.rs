@@ -206,12 +206,13 @@ fn plans() {
     let mut log = Log::default();
     let call = log.begin("Go");
     let item = log.add(started(call, tool("ask_user")));
-    let Event::ToolProposed { item: id, args, judgement, tokens, .. } =
+    let Event::ToolProposed { item: id, args, judgement, tokens, opaque, .. } =
         proposed(item, "{}", judgement(Effect::Question))
     else {
         panic!()
     };
-    log.add(Event::ToolProposed { item: id, args, judgement, answerable: false, tokens });
+    let answerable = false;
+    log.add(Event::ToolProposed { item: id, args, judgement, answerable, tokens, opaque });
     assert_eq!(log.last()[0]["tool_name"], "AskUserQuestion");
     log.add(completed(item, End::Denied, "Nobody is here", None));
     assert_eq!(log.last()[0]["error"], "Nobody is here");

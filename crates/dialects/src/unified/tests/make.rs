@@ -144,6 +144,7 @@ pub fn proposed(item: u64, args: &str, judgement: Judgement) -> Event {
         judgement: Box::new(judgement),
         answerable: true,
         tokens: 1,
+        opaque: None,
     }
 }
 
@@ -184,7 +185,7 @@ pub fn ended(outcome: Outcome) -> Event {
 }
 
 pub fn usage(input_tokens: u64, output_tokens: u64, cached_tokens: u64) -> Usage {
-    Usage { input_tokens, output_tokens, cached_tokens }
+    Usage { input_tokens, output_tokens, cached_tokens, ..Usage::default() }
 }
 
 pub fn judgement(effect: Effect) -> Judgement {

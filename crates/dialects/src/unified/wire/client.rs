@@ -6,6 +6,8 @@ use std::num::NonZeroU32;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::image::Image;
+
 #[derive(Deserialize)]
 pub(in crate::unified) struct Envelope {
     #[serde(rename = "type")]
@@ -45,6 +47,9 @@ pub(in crate::unified) struct SetPermissionMode {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(in crate::unified) struct UserMessage {
     pub content: String,
+    /// Pictures that belong to the message.
+    #[serde(default)]
+    pub images: Vec<Image>,
     /// Names an open question, which the message then answers.
     #[serde(default)]
     pub parent_tool_use_id: Option<String>,

@@ -213,8 +213,12 @@ fn ended(outcome: Outcome) -> Event {
     Event::TurnEnded { outcome, usage: Usage::default() }
 }
 
+fn usage(input_tokens: u64, output_tokens: u64, cached_tokens: u64) -> Usage {
+    Usage { input_tokens, output_tokens, cached_tokens, ..Usage::default() }
+}
+
 fn turn_completed(text: &str) {
-    let usage = Usage { input_tokens: 1000, output_tokens: 500, cached_tokens: 200 };
+    let usage = usage(1000, 500, 200);
     let end = Event::TurnEnded { outcome: Outcome::Completed, usage };
     let example = parse(text);
     is_like(&example, last(&example, after([end])), &[]);
@@ -313,7 +317,7 @@ fn command_output(text: &str) {
 }
 
 fn token_usage(text: &str) {
-    let usage = Usage { input_tokens: 5000, output_tokens: 2000, cached_tokens: 1000 };
+    let usage = usage(5000, 2000, 1000);
     let mut events = begun();
     if let Some(Event::CallStarted { tokens_max, .. }) = events.last_mut() {
         *tokens_max = 200_000;

@@ -60,7 +60,8 @@ fn secrets_are_never_shown() {
             "OPENAI_API_KEY",
             "ANTHROPIC_API_KEY",
             "GOOGLE_API_KEY",
-            "GOOGLE_APPLICATION_CREDENTIALS",
+            "HTTPS_PROXY",
+            "HTTP_PROXY",
             "POLYLOOP_TOKEN"
         ]
     );
@@ -72,16 +73,62 @@ fn secrets_are_never_shown() {
     assert!(shown.contains("(set, hidden)"), "{shown}");
     assert_eq!(config.access.token.as_ref().map(Secret::reveal), Some(TOKEN));
 
-    for provider in ["openai", "anthropic", "google", "nobody"] {
-        let error = all(Start::bare().env("PROVIDER", provider)).load().unwrap_err();
-        assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
-    }
+    let error = all(Start::bare().env("PROVIDER", "nobody")).load().unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
+    let weak =
+        |start| secrets.iter().fold(start, |start: Start, name| start.env(name, "hunter2 ?"));
+    let error = weak(Start::offline()).load().unwrap_err();
+    assert_eq!(error.problems.len(), secrets.len());
+    assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
     for name in secrets {
         let broken = OsString::from_vec(b"hunter2-hunter2-\xff-hunter2".to_vec());
         let start = Start::bare().env("PROVIDER", "google").env(name, broken);
         let error = start.load().unwrap_err();
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
     }
+}
+
+/// What was put where no secret belongs is not repeated either.
+#[test]
+fn a_password_in_a_url_is_not_repeated() {
+    for url in ["https://u:hunter2@a.example", "https://a.example?key=hunter2", "x://a#hunter2"] {
+        let start = Start::offline().env("ANTHROPIC_BASE_URL", url);
+        let error = start.load().unwrap_err();
+        assert!(error.problems[0].starts_with("ANTHROPIC_BASE_URL: the value is not a base URL"));
+        let held = start.examine().held;
+        let row = held.iter().find(|held| held.setting.name == "ANTHROPIC_BASE_URL").unwrap();
+        assert_eq!(row.value, None);
+    }
+}
+
+/// The settings as they are found, and where.
+#[test]
+fn what_is_held_is_told_with_its_source() {
+    let start = Start::offline()
+        .file(".env", "LOG_LEVEL=debug\nPOLYLOOP_TOKEN=hunter2\n")
+        .env("OPENAI_API_KEY", "hunter2")
+        .env("MODEL", "it's \u{1b}[2J")
+        .flags(&["--port", "9"]);
+    let held = start.examine().held;
+    let row = |name: &str| {
+        let held = held.iter().find(|held| held.setting.name == name)?;
+        Some((held.value.as_deref(), held.source.word()))
+    };
+    assert_eq!(row("PORT"), Some((Some("9"), "flag")));
+    assert_eq!(row("PROVIDER"), Some((Some("offline"), "environment")));
+    assert_eq!(row("LOG_LEVEL"), Some((Some("debug"), ".env")));
+    assert_eq!(row("MODEL"), Some((Some("it's \\u{1b}[2J"), "environment")));
+    assert_eq!(row("LOG_FORMAT"), Some((Some("human"), "default")));
+    assert_eq!(row("OPENAI_API_KEY"), Some((None, "environment")));
+    assert_eq!(row("POLYLOOP_TOKEN"), Some((None, ".env")), "although it is too short");
+    assert_eq!(row("ANTHROPIC_API_KEY"), None);
+}
+
+#[test]
+fn a_proxy_without_a_password_may_be_a_flag() {
+    let warnings = |url: &str| Start::offline().flags(&["--http-proxy", url]).config().warnings;
+    assert!(warnings("http://proxy.example:3128").is_empty());
+    assert_eq!(warnings("http://u:p@proxy.example:3128").len(), 1);
 }
 
 #[test]

@@ -15,7 +15,7 @@ impl Sim {
     pub fn crash(&mut self, again: Option<u32>) -> Run {
         self.count("crash");
         self.fuse = again;
-        self.audit.session.crashed();
+        self.audit.crashed();
         self.running.clear();
         let folded = fold(&self.log);
         ensure!(folded == self.state, "[1] the state is not the fold of its log");

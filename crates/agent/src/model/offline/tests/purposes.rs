@@ -20,7 +20,7 @@ fn summarise(messages: &[Message]) -> String {
     messages.push(user(SUMMARISE_TEXT));
     let answer = assembled(chunks(Purpose::Summarise, &messages));
     assert_eq!((answer.end, answer.parts.len()), (AnswerEnd::Done, 1));
-    let AssistantPart::Text(text) = &answer.parts[0] else { panic!("no text") };
+    let AssistantPart::Text { text, .. } = &answer.parts[0] else { panic!("no text") };
     text.to_string()
 }
 

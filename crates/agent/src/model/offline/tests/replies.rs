@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn assistant(text: &str) -> Message {
-    Message::Assistant(vec![AssistantPart::Text(text.into())])
+    Message::Assistant(vec![text_part(text)])
 }
 
 fn shown(answers: &[Answer]) -> Vec<String> {
@@ -126,7 +126,7 @@ fn resuming_goes_on_where_the_script_was() {
     assert_eq!(answer(&messages).shown(), second, "a call that was stopped is not made again");
 
     // Stopped inside the stream, twice: what was said whole is not said again.
-    let parts = vec![AssistantPart::Text("b".into()), AssistantPart::Text("0000".into())];
+    let parts = vec![text_part("b"), text_part("0000")];
     messages.push(Message::Assistant(parts));
     messages.push(user(RESUME_TEXT));
     let rest = format!(r#"say {stream}, bash {{"command":"c"}}"#);
@@ -185,7 +185,7 @@ proptest! {
         let parts = answers.iter().flat_map(|answer| &answer.parts);
         let sent: Vec<String> = parts
             .map(|part| match part {
-                AssistantPart::Text(text) => format!("say: {text}"),
+                AssistantPart::Text { text, .. } => format!("say: {text}"),
                 AssistantPart::Reasoning { text, .. } => format!("think: {text}"),
                 AssistantPart::ToolCall { name, args, .. } if &**name == "bash" => {
                     let args: serde_json::Value = serde_json::from_str(args).unwrap();

@@ -74,10 +74,10 @@ fn usage_is_estimated_unless_it_is_told() {
     asked.instructions = "x".repeat(39).into();
     let chunks: Vec<Chunk> = Offline::new().ask(asked).collect().now_or_never().unwrap();
     let usage = assembled(chunks).usage.unwrap();
-    assert_eq!(usage, Usage { input_tokens: 13, output_tokens: 2, cached_tokens: 0 });
+    assert_eq!(usage, Usage { input_tokens: 13, output_tokens: 2, ..Usage::default() });
 
     let told = answer(&[user("say: x\nusage: 70000 5\nusage: 90000 7")]);
-    let expected = Usage { input_tokens: 90_000, output_tokens: 7, cached_tokens: 0 };
+    let expected = Usage { input_tokens: 90_000, output_tokens: 7, ..Usage::default() };
     assert_eq!(told.usage, Some(expected));
     assert_eq!(told.shown(), "say x");
 }
@@ -147,7 +147,7 @@ fn a_long_answer_lets_others_run() {
         let long = tokio::spawn(async move {
             let mut receiver = receiver;
             while let Some(chunk) = stream.next().await {
-                assert_ne!(chunk, Chunk::Done, "the other task never ran");
+                assert_ne!(chunk, Chunk::Done(Stop::End), "the other task never ran");
                 if receiver.try_recv().is_ok() {
                     return;
                 }
@@ -178,7 +178,7 @@ proptest! {
             }
         }
         let answer = assembled(sent);
-        let (say, think) = (AssistantPart::Text(text.as_str().into()), text.as_str().into());
+        let (say, think) = (text_part(&text), text.as_str().into());
         let think = AssistantPart::Reasoning { text: think, opaque: None };
         prop_assert_eq!(&answer.parts[..2], &[say, think]);
         prop_assert_eq!(&*answer.calls()[0].2, text.as_str());

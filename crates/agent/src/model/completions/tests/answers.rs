@@ -1,0 +1,245 @@
+//! What is read from which answer.
+
+use polyloop_session::history::Message;
+use polyloop_session::item::Opaque;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::model::openai::testing::*;
+use crate::model::sse::Event;
+use crate::model::{Chunk, Stop};
+
+#[test]
+fn answers_are_as_in_the_files() {
+    golden().check_answers(&API);
+}
+
+#[test]
+fn where_bytes_are_split_makes_no_difference() {
+    golden().check_splits(&API);
+}
+
+fn event(value: &serde_json::Value) -> Event {
+    Event { name: String::new(), data: value.to_string().into_bytes() }
+}
+
+/// The chunks of an answer with these deltas, which then stops.
+fn read(deltas: &[serde_json::Value]) -> Vec<Chunk> {
+    let of = |delta| event(&json!({ "choices": [{ "delta": delta }] }));
+    let mut events: Vec<Event> = deltas.iter().map(of).collect();
+    events.push(event(&json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] })));
+    chunks(&API, &events)
+}
+
+fn opaques(chunks: &[Chunk]) -> Vec<Opaque> {
+    let ended = chunks.iter().filter_map(|chunk| match chunk {
+        Chunk::Ended { opaque, .. } => opaque.clone(),
+        _ => None,
+    });
+    ended.collect()
+}
+
+#[test]
+fn details_go_back_as_they_were_put_together() {
+    let chunks = answer(&API, &golden().answer("reasoning-details"));
+    let thought = thinks("I should look.", opaques(&chunks).pop());
+    let call = calls("toolu_1", "bash", "{}", None);
+    let messages = vec![user("Hi"), Message::Assistant(vec![thought, call])];
+    let body = String::from_utf8(API.encode(&request(messages), MODEL, &card())).unwrap();
+    let details = json!([
+        {
+            "type": "reasoning.text", "text": "I should look.", "signature": "EqQB+sig==",
+            "format": "anthropic-claude-v1", "index": 0,
+        },
+        {
+            "type": "reasoning.encrypted", "data": "ZW5j", "id": "toolu_1",
+            "format": "google-gemini-v1", "index": 1,
+        },
+    ]);
+    assert!(body.contains(&format!(r#""reasoning_details":{details}"#)), "{body}");
+}
+
+#[test]
+fn a_calls_own_fields_go_back_with_it() {
+    let chunks = answer(&API, &golden().answer("extra-content"));
+    let call = calls("function-call-1", "bash", "{}", opaques(&chunks).pop());
+    let messages = vec![user("Hi"), Message::Assistant(vec![call])];
+    let body = String::from_utf8(API.encode(&request(messages), MODEL, &card())).unwrap();
+    let extra = r#"},"extra_content":{"google":{"thought_signature":"CpcBAd+/sig="}}}"#;
+    assert!(body.contains(extra), "{body}");
+}
+
+/// Name and arguments of each call.
+fn called(deltas: &[serde_json::Value]) -> Vec<(String, String)> {
+    let mut called: Vec<(String, String)> = Vec::new();
+    for chunk in read(deltas) {
+        match chunk {
+            Chunk::Started {
+                kind: polyloop_session::item::ItemKind::ToolCall { name, .. },
+                ..
+            } => {
+                called.push((name.to_string(), String::new()));
+            }
+            Chunk::Args { block, text } => called[block as usize].1.push_str(&text),
+            _ => {}
+        }
+    }
+    called
+}
+
+#[test]
+fn pieces_find_their_call() {
+    let one = |call: serde_json::Value| json!({ "tool_calls": [call] });
+    let piece = |index: Option<u64>, id: Option<&str>, name: Option<&str>, args: &str| {
+        let function = json!({ "name": name, "arguments": args });
+        one(json!({ "index": index, "id": id, "function": function }))
+    };
+    let twice = |args: &str| vec![("bash".to_owned(), args.to_owned()); 2];
+    let once = |args: &str| vec![("bash".to_owned(), args.to_owned())];
+    let bash = Some("bash");
+    let at = Some(0);
+
+    // The name and the id with every piece.
+    let pieces = [piece(at, Some("a"), bash, "{\"a"), piece(at, Some("a"), bash, "\":1}")];
+    assert_eq!(called(&pieces), once("{\"a\":1}"));
+    let pieces = [piece(at, None, bash, "{\"a"), piece(at, None, bash, "\":1}")];
+    assert_eq!(called(&pieces), once("{\"a\":1}"));
+    // A new id with every piece.
+    let pieces = [piece(None, Some("a"), bash, "{"), piece(None, Some("b"), None, "}")];
+    assert_eq!(called(&pieces), once("{}"));
+    // All calls are number 0, with ids and without.
+    let pieces = [piece(at, Some("a"), bash, "{}"), piece(at, Some("b"), bash, "{}")];
+    assert_eq!(called(&pieces), twice("{}"));
+    let pieces = [piece(at, None, bash, "{}"), piece(at, None, bash, "{}")];
+    assert_eq!(called(&pieces), twice("{}"));
+    // Only an id tells them apart, and the pieces are mixed.
+    let pieces = [
+        piece(None, Some("a"), bash, "{"),
+        piece(None, Some("b"), bash, "{"),
+        piece(None, Some("a"), None, "}"),
+        piece(None, Some("b"), None, "}"),
+    ];
+    assert_eq!(called(&pieces), twice("{}"));
+    // The first piece has no index.
+    let pieces = [piece(None, Some("a"), bash, ""), piece(at, None, None, "{}")];
+    assert_eq!(called(&pieces), once("{}"));
+    // It counts from 1, or leaves some out.
+    let pieces = [piece(Some(1), Some("a"), bash, "{}"), piece(Some(7), Some("b"), bash, "{}")];
+    assert_eq!(called(&pieces), twice("{}"));
+    // The name in pieces.
+    let pieces = [piece(at, Some("a"), Some("ba"), ""), piece(at, None, Some("sh"), "{}")];
+    assert_eq!(called(&pieces), once("{}"));
+    // Without arguments, and without a name.
+    assert_eq!(called(&[piece(at, Some("a"), bash, "")]), once(""));
+    assert_eq!(called(&[piece(at, Some("a"), None, "{}")]), [(String::new(), "{}".to_owned())]);
+}
+
+#[test]
+fn arguments_do_not_wait_for_a_name_for_ever() {
+    let piece =
+        json!({ "tool_calls": [{ "index": 0, "function": { "arguments": "x".repeat(50_000) } }] });
+    let chunks = read(&vec![piece; 40]);
+    let told: usize = chunks
+        .iter()
+        .map(|chunk| match chunk {
+            Chunk::Args { text, .. } => text.len(),
+            _ => 0,
+        })
+        .sum();
+    assert_eq!(told, 40 * 50_000);
+    assert!(chunks.len() > 30, "{} chunks", chunks.len());
+}
+
+#[test]
+fn a_reason_to_finish_is_needed_unless_the_last_event_came() {
+    let says = event(&json!({ "choices": [{ "delta": { "content": "Hi" } }] }));
+    let last = Event { name: String::new(), data: b"[DONE]".to_vec() };
+    let ends = |events: &[Event]| chunks(&API, events).pop();
+    assert!(matches!(ends(std::slice::from_ref(&says)), Some(Chunk::Text { .. })));
+    assert_eq!(ends(&[says, last.clone()]), Some(Chunk::Done(Stop::End)));
+    assert_eq!(ends(&[last]), Some(Chunk::Done(Stop::End)));
+    assert_eq!(ends(&[]), None);
+}
+
+#[test]
+fn a_message_that_was_not_streamed_is_read() {
+    let message = json!({ "role": "assistant", "content": "Hi", "reasoning_content": "Hm" });
+    let whole = json!({ "choices": [{ "message": message, "finish_reason": "length" }] });
+    let told = chunks(&API, &[event(&whole)]);
+    assert_eq!(told.len(), 7, "{told:?}");
+    assert_eq!(told[6], Chunk::Done(Stop::Length));
+}
+
+const WORDS: [&str; 40] = [
+    "choices",
+    "delta",
+    "message",
+    "content",
+    "text",
+    "reasoning_content",
+    "reasoning",
+    "reasoning_details",
+    "reasoning.text",
+    "reasoning.encrypted",
+    "signature",
+    "type",
+    "index",
+    "tool_calls",
+    "id",
+    "function",
+    "name",
+    "arguments",
+    "function_call",
+    "refusal",
+    "thinking",
+    "finish_reason",
+    "stop",
+    "length",
+    "content_filter",
+    "error",
+    "code",
+    "usage",
+    "prompt_tokens",
+    "completion_tokens",
+    "prompt_tokens_details",
+    "cached_tokens",
+    "model",
+    "object",
+    "detail",
+    "metadata",
+    "raw",
+    "status",
+    "extra_content",
+    "{}",
+];
+
+proptest! {
+    #[test]
+    fn any_json_is_read(values in proptest::collection::vec(any_json(&WORDS), 1..12)) {
+        chunks(&API, &values.iter().map(event).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn any_delta_is_read(deltas in proptest::collection::vec(any_json(&WORDS), 1..12)) {
+        read(&deltas);
+    }
+
+    #[test]
+    fn any_bytes_are_read(data in proptest::collection::vec(any::<u8>(), 0..64), name in ".{0,8}") {
+        chunks(&API, &[Event { name, data }]);
+    }
+
+    #[test]
+    fn changed_answers_are_read(
+        at in 0..1_000_usize,
+        changes in proptest::collection::vec(any_change(&WORDS), 1..8),
+    ) {
+        let answers = golden().answers();
+        let mut events = events(&[&answers[at % answers.len()].1]);
+        for one in changes {
+            change(&mut events, one);
+        }
+        chunks(&API, &events);
+    }
+}

@@ -1,0 +1,227 @@
+use polyloop_session::Heal;
+use proptest::prelude::*;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::model::json::testing::{
+    any_json, card, changed, chunks, events, history, request, user,
+};
+use crate::model::sse::Event;
+use crate::model::{Chunk, Stop};
+
+const WORDS: [&str; 40] = [
+    "candidates",
+    "content",
+    "parts",
+    "role",
+    "model",
+    "text",
+    "thought",
+    "thoughtSignature",
+    "functionCall",
+    "id",
+    "name",
+    "args",
+    "executableCode",
+    "inlineData",
+    "finishReason",
+    "finishMessage",
+    "index",
+    "STOP",
+    "MAX_TOKENS",
+    "SAFETY",
+    "MALFORMED_FUNCTION_CALL",
+    "promptFeedback",
+    "blockReason",
+    "OTHER",
+    "usageMetadata",
+    "promptTokenCount",
+    "candidatesTokenCount",
+    "thoughtsTokenCount",
+    "cachedContentTokenCount",
+    "toolUsePromptTokenCount",
+    "error",
+    "code",
+    "message",
+    "status",
+    "details",
+    "@type",
+    "type.googleapis.com/google.rpc.RetryInfo",
+    "retryDelay",
+    "3s",
+    "",
+];
+
+#[test]
+fn answers_are_read_as_they_are_written() {
+    golden().check_answers(&Gemini);
+}
+
+#[test]
+fn pieces_of_a_stream_may_be_of_any_size() {
+    golden().check_splits(&Gemini);
+}
+
+#[test]
+fn what_came_goes_back() {
+    golden().check_ways_back(&Gemini, "gemini-3-pro-preview");
+}
+
+/// Everything may stand in one event, or in many.
+#[test]
+fn events_may_hold_any_number_of_parts() {
+    let part = |text: &str| format!(r#"{{"text": "{text}", "thought": false}}"#);
+    let event = |parts: &[String]| {
+        let parts = parts.join(",");
+        format!("data: {{\"candidates\": [{{\"content\": {{\"parts\": [{parts}]}}}}]}}\n\n")
+    };
+    let end = "data: {\"candidates\": [{\"finishReason\": \"STOP\"}]}\n\n";
+    let all = ["a", "", "b"].map(part);
+    let one = chunks(&Gemini, &events((event(&all) + end).as_bytes()));
+    let apart: String = all.iter().map(|part| event(std::slice::from_ref(part))).collect();
+    assert_eq!(one, chunks(&Gemini, &events((apart + end).as_bytes())));
+    assert_eq!(one.last(), Some(&Chunk::Done(Stop::End)));
+}
+
+fn finished(reason: &str) -> Vec<Chunk> {
+    let event = format!("data: {{\"candidates\": [{{\"finishReason\": \"{reason}\"}}]}}\n\n");
+    chunks(&Gemini, &events(event.as_bytes()))
+}
+
+#[test]
+fn reasons_to_finish() {
+    for reason in ["STOP", "OTHER", "FINISH_REASON_UNSPECIFIED", "NO_IMAGE", "NEW"] {
+        assert_eq!(finished(reason), [Chunk::Done(Stop::End)], "{reason}");
+    }
+    assert_eq!(finished("MAX_TOKENS"), [Chunk::Done(Stop::Length)]);
+    let refusals = [
+        "SAFETY",
+        "RECITATION",
+        "BLOCKLIST",
+        "PROHIBITED_CONTENT",
+        "SPII",
+        "LANGUAGE",
+        "IMAGE_SAFETY",
+        "IMAGE_PROHIBITED_CONTENT",
+        "IMAGE_RECITATION",
+    ];
+    for reason in refusals {
+        let [Chunk::Failed(failure)] = &finished(reason)[..] else { panic!("{reason}") };
+        assert_eq!((failure.heal, &*failure.fault.code), (Heal::Never, "refused"));
+        let told = format!("Google refused to answer ({reason})");
+        assert_eq!(*failure.fault.message, *told);
+    }
+    for reason in ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"] {
+        let [Chunk::Failed(failure)] = &finished(reason)[..] else { panic!("{reason}") };
+        assert_eq!((failure.heal, &*failure.fault.code), (Heal::Once, "bad_answer"));
+    }
+}
+
+/// What Gemini may send, one part at a time.
+fn any_part() -> impl Strategy<Value = Value> {
+    let signature = prop::option::weighted(0.3, "[A-Za-z0-9+/]{4}");
+    let signed = move |part: Value| {
+        signature.clone().prop_map(move |signature| {
+            let mut part = part.clone();
+            if let Some(signature) = signature {
+                part["thoughtSignature"] = signature.into();
+            }
+            part
+        })
+    };
+    let text = "|[a-zé👋]{1,5}";
+    let call = |call: Value| json!({"functionCall": call});
+    let part = prop_oneof![
+        4 => text.prop_map(|text| json!({"text": text})),
+        3 => text.prop_map(|text| json!({"text": text, "thought": true})),
+        2 => "[a-z]{0,3}".prop_map(move |arg| call(json!({"name": "bash", "args": {"a": arg}}))),
+        1 => "[a-z]{1,9}".prop_map(move |id| call(json!({"name": "x", "args": {}, "id": id}))),
+        1 => Just(json!({"executableCode": {"language": "PYTHON", "code": "1"}})),
+    ];
+    part.prop_flat_map(signed)
+}
+
+/// Parts without what need not go back, and without seams that mean nothing.
+fn essence(parts: &[Value]) -> Vec<Value> {
+    let mut kept: Vec<Value> = Vec::new();
+    for part in parts {
+        let is_signed = part["thoughtSignature"].is_string();
+        let plain = part["text"].is_string() && !is_signed;
+        if plain && (part["text"] == "" || part["thought"] == true) {
+            continue;
+        }
+        match kept.last_mut() {
+            Some(last)
+                if plain && last["text"].is_string() && last.get("thoughtSignature").is_none() =>
+            {
+                let text =
+                    format!("{}{}", last["text"].as_str().unwrap(), part["text"].as_str().unwrap());
+                last["text"] = text.into();
+            }
+            Some(_) | None => kept.push(part.clone()),
+        }
+    }
+    kept
+}
+
+fn event(data: &Value) -> Event {
+    Event { name: String::new(), data: data.to_string().into_bytes() }
+}
+
+proptest! {
+    /// Every signature goes back on the part it came with, in the same place.
+    #[test]
+    fn any_answer_goes_back(
+        answers in prop::collection::vec(prop::collection::vec(any_part(), 0..3), 1..8),
+    ) {
+        let wrap = |parts| json!({"candidates": [{"content": {"parts": parts}}]});
+        let mut events: Vec<Event> = answers.iter().map(|parts| event(&wrap(parts))).collect();
+        events.push(event(&json!({"candidates": [{"finishReason": "STOP"}]})));
+        let mut messages = vec![user("Go.")];
+        messages.extend(history(&chunks(&Gemini, &events)));
+        let body = Gemini.encode(&request(messages), "gemini-3-pro-preview", &card());
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let nothing = Vec::new();
+        let back = match &body["contents"][1] {
+            content if content["role"] == "model" => content["parts"].as_array().unwrap(),
+            _ => &nothing,
+        };
+        prop_assert_eq!(essence(back), essence(&answers.concat()));
+    }
+
+    #[test]
+    fn any_events_are_read(all in prop::collection::vec(any_json(&WORDS), 0..12)) {
+        let events: Vec<Event> = all.iter().map(event).collect();
+        chunks(&Gemini, &events);
+    }
+
+    #[test]
+    fn any_parts_are_read(parts in prop::collection::vec(any_json(&WORDS), 0..12)) {
+        let whole = json!({"candidates": [{"content": {"parts": parts}}]});
+        let end = json!({"candidates": [{"finishReason": "STOP"}]});
+        chunks(&Gemini, &[event(&whole), event(&end)]);
+    }
+
+    #[test]
+    fn any_bytes_are_read(data in prop::collection::vec(any::<u8>(), 0..60)) {
+        chunks(&Gemini, &[Event { name: String::new(), data }]);
+    }
+
+    #[test]
+    fn damaged_answers_are_read(
+        which in any::<prop::sample::Index>(),
+        damage in prop::collection::vec(any::<(u8, usize, usize)>(), 1..4),
+        value in any_json(&WORDS),
+    ) {
+        let answers = golden().answers();
+        let (_, bytes) = &answers[which.index(answers.len())];
+        let mut events = events(bytes);
+        for how in damage {
+            if !events.is_empty() {
+                events = changed(events, how, &value);
+            }
+        }
+        chunks(&Gemini, &events);
+    }
+}

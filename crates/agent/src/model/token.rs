@@ -1,0 +1,119 @@
+//! Access tokens of a service account: made when needed, kept while they are good.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use polyloop_session::Heal;
+use reqwest::Client;
+use reqwest::header::CONTENT_TYPE;
+use serde::Deserialize;
+
+use super::gemini::account::Account;
+use super::secret::Secret;
+use super::{Failure, http};
+
+/// A token is made anew this long before it ends.
+const RENEWED_BEFORE: Duration = Duration::from_secs(60);
+/// When the provider does not say how long it is good.
+const KEPT_BY_DEFAULT: Duration = Duration::from_secs(300);
+const TOKEN_TIME_MAX: Duration = Duration::from_secs(30);
+const GRANT: &str = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
+
+pub struct Tokens {
+    account: Account,
+    kept: Mutex<Option<Kept>>,
+    /// One request makes it, the others wait for that.
+    making: tokio::sync::Mutex<()>,
+}
+
+struct Kept {
+    token: Secret,
+    good_until: Instant,
+}
+
+#[derive(Deserialize)]
+struct Granted {
+    access_token: String,
+    #[serde(default)]
+    expires_in: Option<u64>,
+}
+
+impl Tokens {
+    pub fn new(account: Account) -> Tokens {
+        Tokens { account, kept: Mutex::new(None), making: tokio::sync::Mutex::new(()) }
+    }
+
+    pub fn project(&self) -> Option<&str> {
+        self.account.project()
+    }
+
+    pub async fn get(&self, client: &Client) -> Result<Secret, Failure> {
+        if let Some(token) = self.good() {
+            return Ok(token);
+        }
+        let _only_one = self.making.lock().await;
+        if let Some(token) = self.good() {
+            return Ok(token);
+        }
+        let made = tokio::time::timeout(TOKEN_TIME_MAX, self.make(client)).await;
+        let granted = made.unwrap_or_else(|_| {
+            let message = format!("No token from {} in time", self.account.token_uri());
+            Err(Failure::new(Heal::Later { after_ms: None }, "timeout", message))
+        })?;
+        let token = Secret::new(&granted.access_token);
+        let good_for = granted.expires_in.map_or(KEPT_BY_DEFAULT, Duration::from_secs);
+        let good_until = Instant::now() + good_for.saturating_sub(RENEWED_BEFORE);
+        *self.lock() = Some(Kept { token: token.clone(), good_until });
+        Ok(token)
+    }
+
+    /// The next request makes a new one.
+    pub fn forget(&self) {
+        *self.lock() = None;
+    }
+
+    pub fn masked(&self, text: &str) -> Option<String> {
+        self.lock().as_ref().and_then(|kept| kept.token.masked(text))
+    }
+
+    fn good(&self) -> Option<Secret> {
+        let kept = self.lock();
+        kept.as_ref().filter(|kept| kept.good_until > Instant::now()).map(|kept| kept.token.clone())
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Kept>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn make(&self, client: &Client) -> Result<Granted, Failure> {
+        let uri = self.account.token_uri();
+        let refuse = |heal, why: String| {
+            let message =
+                format!("{uri} gave no token for the account of GOOGLE_APPLICATION_CREDENTIALS");
+            Err(Failure::new(heal, "unauthorized", format!("{message} ({why})")))
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let assertion = match self.account.assertion(now) {
+            Ok(assertion) => assertion,
+            Err(why) => return refuse(Heal::Never, why),
+        };
+        let form = "application/x-www-form-urlencoded";
+        let request = client.post(uri).header(CONTENT_TYPE, form);
+        let sent = request.body(format!("{GRANT}{assertion}")).send().await;
+        let response = sent.map_err(|error| http::unreachable(&error, uri))?;
+        let status = response.status();
+        let body = http::short_body(response).await;
+        if !status.is_success() {
+            let heal = match status.as_u16() {
+                429 | 500..=599 => Heal::Later { after_ms: None },
+                _ => Heal::Never,
+            };
+            let said: String = String::from_utf8_lossy(&body).chars().take(200).collect();
+            return refuse(heal, format!("{}: {}", status.as_u16(), said.trim()));
+        }
+        match serde_json::from_slice(&body) {
+            Ok(granted) => Ok(granted),
+            Err(_) => refuse(Heal::Never, "what it sent is no token".to_owned()),
+        }
+    }
+}

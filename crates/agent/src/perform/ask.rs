@@ -1,0 +1,267 @@
+//! Asks a model and turns its chunks into reports.
+//!
+//! Here an answer is held to what a session can rely on: a call that did not come whole is never
+//! proposed, ids of calls are unique in the conversation, nothing is endless, and an answer that
+//! says nothing is a failure.
+
+use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::{self, BoxStream};
+use polyloop_session::event::Level;
+use polyloop_session::history::{AssistantPart, Message, Prompt};
+use polyloop_session::item::{ItemKind, Opaque, Usage};
+use polyloop_session::policy::{Effect, Judgement};
+use polyloop_session::{Answerable, CallId, Chance, Heal, Proposal, Report, Stream, Text};
+use tokio_util::sync::CancellationToken;
+
+use super::{Performed, guarded, judge, refused};
+use crate::model::{CUT_CODE, CUT_TEXT, Chunk, Failure, Model, Request, Stop};
+use crate::tool::{self, Place, ToolSpec};
+
+/// Texts, pieces of reasoning and tool calls in one answer.
+pub const ANSWER_BLOCKS_MAX: usize = 1_024;
+
+const CUT_OFF_TEXT: &str = "The tool call was cut off, not run: the answer reached the model's \
+                            limit of output before the call was whole. Send it again, in smaller \
+                            pieces.";
+
+pub struct Asked {
+    pub call: CallId,
+    /// How long to wait first.
+    pub delay: Duration,
+    pub prompt: Prompt,
+    pub instructions: Text,
+    pub tools: Arc<[ToolSpec]>,
+    pub place: Arc<Place>,
+    pub stop: CancellationToken,
+}
+
+struct Asking {
+    call: CallId,
+    model: Arc<dyn Model>,
+    delay: Duration,
+    chunks: BoxStream<'static, Chunk>,
+    place: Arc<Place>,
+    stop: CancellationToken,
+    /// What providers call the tool calls of this conversation.
+    refs: HashSet<Text>,
+    blocks: Vec<Block>,
+    usage: Option<Usage>,
+    pending: VecDeque<Performed>,
+    over: bool,
+}
+
+struct Block {
+    number: u32,
+    kind: ItemKind,
+    args: String,
+    /// Something other than blanks was said.
+    said: bool,
+    ended: bool,
+    opaque: Option<Opaque>,
+}
+
+pub fn ask(model: Arc<dyn Model>, asked: Asked) -> BoxStream<'static, Performed> {
+    let Asked { call, delay, prompt, instructions, tools, place, stop } = asked;
+    let begin = || {
+        let refs = refs(&prompt);
+        let chunks = model.ask(Request { prompt, instructions, tools });
+        let asking = Asking {
+            call,
+            model,
+            delay,
+            chunks,
+            place,
+            stop,
+            refs,
+            blocks: Vec::new(),
+            usage: None,
+            pending: VecDeque::new(),
+            over: false,
+        };
+        let performed = stream::unfold(asking, |mut asking| async move {
+            if let Some(performed) = asking.pending.pop_front() {
+                return Some((Some(performed), asking));
+            }
+            if asking.over {
+                return None;
+            }
+            let performed = asking.next().await;
+            Some((performed, asking))
+        });
+        performed.filter_map(std::future::ready).boxed()
+    };
+    guarded(begin, move || {
+        failed(
+            call,
+            Failure::new(
+                Heal::Never,
+                "internal",
+                "The model client broke; this is a fault of the server",
+            ),
+        )
+    })
+}
+
+/// The names that calls have already.
+fn refs(prompt: &Prompt) -> HashSet<Text> {
+    let parts = prompt.messages.iter().flat_map(|message| match message {
+        Message::Assistant(parts) => parts.as_slice(),
+        Message::User(_) | Message::ToolResult { .. } => &[],
+    });
+    let calls = parts.filter_map(|part| match part {
+        AssistantPart::ToolCall { call_ref, .. } => Some(call_ref.clone()),
+        AssistantPart::Text { .. } | AssistantPart::Reasoning { .. } => None,
+    });
+    calls.collect()
+}
+
+fn failed(call: CallId, failure: Failure) -> Report {
+    let Failure { fault, heal } = failure;
+    // Chance is the actor's to give.
+    Report::CallFailed { call, fault, heal, chance: Chance::default() }
+}
+
+impl Asking {
+    async fn next(&mut self) -> Option<Performed> {
+        let delay = std::mem::take(&mut self.delay);
+        let chunk = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => {
+                self.over = true;
+                return Some(Performed::Report(Report::CallStopped { call: self.call }));
+            }
+            chunk = async {
+                if !delay.is_zero() {
+                    tokio::time::sleep(delay).await;
+                }
+                self.chunks.next().await
+            } => chunk,
+        };
+        let call = self.call;
+        match chunk {
+            Some(Chunk::Started { block, kind }) => self.started(block, kind),
+            Some(Chunk::Text { block, text }) => {
+                let open = self.block(block)?;
+                open.said |= !text.trim().is_empty();
+                Some(Performed::Grew { call, block, stream: Stream::Text, text })
+            }
+            Some(Chunk::Args { block, text }) => {
+                let open = self.block(block)?;
+                open.args.push_str(&text);
+                Some(Performed::Grew { call, block, stream: Stream::Args, text })
+            }
+            Some(Chunk::Ended { block, opaque }) => {
+                let open = self.block(block)?;
+                open.ended = true;
+                if matches!(open.kind, ItemKind::ToolCall { .. }) {
+                    open.opaque = opaque;
+                    return None;
+                }
+                Some(Performed::Report(Report::BlockEnded { call, block, opaque }))
+            }
+            Some(Chunk::Raw { provider, json }) => Some(Performed::Raw { call, provider, json }),
+            Some(Chunk::Usage(usage)) => {
+                self.usage = Some(usage);
+                None
+            }
+            Some(Chunk::Done(stop)) => self.done(stop).await,
+            Some(Chunk::Failed(failure)) => self.failed(failure),
+            None => {
+                let later = Heal::Later { after_ms: None };
+                self.failed(Failure::new(later, CUT_CODE, CUT_TEXT))
+            }
+        }
+    }
+
+    fn started(&mut self, block: u32, mut kind: ItemKind) -> Option<Performed> {
+        if self.blocks.len() >= ANSWER_BLOCKS_MAX {
+            let message = format!("The model's answer has more than {ANSWER_BLOCKS_MAX} pieces");
+            return self.failed(Failure::new(Heal::Never, "answer_too_long", message));
+        }
+        let call = self.call;
+        if let ItemKind::ToolCall { call_ref, .. } = &mut kind {
+            if call_ref.is_empty() || self.refs.contains(call_ref) {
+                // Some servers give none, or the same ones with each answer.
+                *call_ref = format!("call_{}_{block}", call.0.0).into();
+            }
+            self.refs.insert(call_ref.clone());
+        }
+        let (args, said, ended, opaque) = (String::new(), false, false, None);
+        self.blocks.push(Block { number: block, kind: kind.clone(), args, said, ended, opaque });
+        Some(Performed::Report(Report::BlockStarted { call, block, kind }))
+    }
+
+    fn block(&mut self, number: u32) -> Option<&mut Block> {
+        self.blocks.iter_mut().find(|block| block.number == number)
+    }
+
+    fn failed(&mut self, failure: Failure) -> Option<Performed> {
+        self.over = true;
+        Some(Performed::Report(failed(self.call, failure)))
+    }
+
+    async fn done(&mut self, stop: Stop) -> Option<Performed> {
+        let calls = |block: &Block| matches!(block.kind, ItemKind::ToolCall { .. });
+        let says = |block: &Block| matches!(block.kind, ItemKind::Text) && block.said;
+        if !self.blocks.iter().any(|block| calls(block) || says(block)) {
+            return match stop {
+                Stop::End => self.failed(Failure::new(
+                    Heal::Once,
+                    "empty_answer",
+                    "The model gave an empty answer",
+                )),
+                Stop::Length => self.failed(Failure::new(
+                    Heal::Never,
+                    "length",
+                    "The model reached its limit of output before it had said anything",
+                )),
+            };
+        }
+        self.over = true;
+        let answered = Performed::Report(self.answered(stop).await);
+        match stop {
+            Stop::End => Some(answered),
+            Stop::Length => {
+                self.pending.push_back(answered);
+                let text = "The answer reached the model's limit of output and ends there".into();
+                let (level, code) = (Level::Warning, "length".into());
+                Some(Performed::Report(Report::Noticed { level, code, text }))
+            }
+        }
+    }
+
+    /// Judges the calls that came whole; one that did not is never proposed.
+    async fn answered(&mut self, stop: Stop) -> Report {
+        let mut proposals = Vec::new();
+        for block in self.blocks.iter_mut().filter(|block| block.ended) {
+            let ItemKind::ToolCall { name, .. } = &block.kind else { continue };
+            let args: Text = block.args.as_str().into();
+            let judgement = match stop {
+                Stop::End => judged(name, &args, &self.place).await,
+                Stop::Length => refused(name, CUT_OFF_TEXT.into()),
+            };
+            let (judgement, opaque) = (Box::new(judgement), block.opaque.take());
+            proposals.push(Proposal { block: block.number, args, judgement, opaque });
+        }
+        let usage = self.usage.map(|mut usage| {
+            let price = self.model.card().price;
+            usage.cost_micros = price.map(|price| price.cost_micros(&usage));
+            usage
+        });
+        // Whether anyone can answer is for the actor to say, who knows the clients.
+        let (call, answerable) = (self.call, Answerable::default());
+        Report::Answered { call, usage, proposals, answerable }
+    }
+}
+
+async fn judged(name: &str, args: &Text, place: &Place) -> Judgement {
+    let mut judgement = judge(name, args, place).await;
+    if judgement.effect == Effect::Plan && judgement.refusal.is_none() {
+        judgement.plan_file = tool::exit_plan_mode::keep(args, place).await;
+    }
+    judgement
+}

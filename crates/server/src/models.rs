@@ -1,0 +1,181 @@
+//! The models that sessions may have: which provider runs a name, and how it is reached.
+//!
+//! Nothing is asked of a provider here; a model that does not exist is found out when it is asked.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use polyloop_agent::model::anthropic::Anthropic;
+use polyloop_agent::model::api::Api;
+use polyloop_agent::model::completions::Completions;
+use polyloop_agent::model::gemini::Gemini;
+use polyloop_agent::model::gemini::account::Account;
+use polyloop_agent::model::http::{self, Proxies};
+use polyloop_agent::model::offline::{OFFLINE_NAME, Offline};
+use polyloop_agent::model::remote::{Auth, Endpoint, Remote};
+use polyloop_agent::model::responses::Responses;
+use polyloop_agent::model::secret::Secret;
+use polyloop_agent::model::table::{Family, Table};
+use polyloop_agent::model::token::Tokens;
+use polyloop_agent::model::{Model, Models};
+
+use crate::config::{self, ModelAccess, Provider, WireApi, detect, is_own_server, settings};
+
+/// Of a model's name.
+const NAME_CHARS_MAX: usize = 200;
+/// Whose server it is cannot be known when it is not OpenAI's own.
+const SOMEBODY: &str = "The model server";
+
+pub struct Served {
+    config: config::Model,
+    table: Table,
+    openai: Option<Arc<Endpoint>>,
+    anthropic: Option<Arc<Endpoint>>,
+    google: Option<Arc<Endpoint>>,
+}
+
+impl Served {
+    /// Makes ready what the configuration has keys for.
+    pub fn open(config: &config::Model) -> Result<Served, String> {
+        let secret = |secret: &config::Secret| secret.reveal().to_owned();
+        let proxies = Proxies {
+            https: config.proxy.https.as_ref().map(secret),
+            http: config.proxy.http.as_ref().map(secret),
+            except: config.proxy.no_proxy.clone(),
+        };
+        let client = http::client(&proxies)?;
+        let endpoint = |provider| {
+            let Some(access) = config.access(provider) else { return Ok(None) };
+            let Some(auth) = auth(config, provider, access)? else { return Ok(None) };
+            Ok::<_, String>(Some(Arc::new(Endpoint {
+                api: api(config, provider, access),
+                base_url: access.base_url.clone(),
+                auth,
+                key_from: access.key.as_ref().map_or_else(|| key_name(provider), |k| k.variable),
+                client: client.clone(),
+                idle_time_max: config.idle_timeout,
+            })))
+        };
+        Ok(Served {
+            openai: endpoint(Provider::OpenAi)?,
+            anthropic: endpoint(Provider::Anthropic)?,
+            google: endpoint(Provider::Google)?,
+            table: config.table()?,
+            config: config.clone(),
+        })
+    }
+
+    /// How a provider is reached, if there is a key for it.
+    pub fn endpoint(&self, provider: Provider) -> Option<&Arc<Endpoint>> {
+        match provider {
+            Provider::OpenAi => self.openai.as_ref(),
+            Provider::Anthropic => self.anthropic.as_ref(),
+            Provider::Google => self.google.as_ref(),
+            Provider::Offline => None,
+        }
+    }
+
+    fn provider(&self, name: &str) -> Provider {
+        if self.config.named {
+            return self.config.provider;
+        }
+        match detect(name) {
+            // Servers at home run everybody's models.
+            other
+                if self.endpoint(other).is_none()
+                    && is_own_server(&self.config.openai.base_url) =>
+            {
+                match other {
+                    Provider::Offline => Provider::Offline,
+                    Provider::OpenAi | Provider::Anthropic | Provider::Google => Provider::OpenAi,
+                }
+            }
+            detected => detected,
+        }
+    }
+}
+
+impl Models for Served {
+    fn preset(&self) -> Arc<dyn Model> {
+        self.find(&self.config.name).unwrap_or_else(|_| Arc::new(Offline::new()))
+    }
+
+    fn find(&self, name: &str) -> Result<Arc<dyn Model>, String> {
+        let odd = |c: char| c.is_whitespace() || c.is_control();
+        if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.contains(odd) {
+            return Err("is no model's name".to_owned());
+        }
+        let provider = self.provider(name);
+        if provider == Provider::Offline {
+            return match (self.config.provider, name) {
+                (Provider::Offline, OFFLINE_NAME) => Ok(Arc::new(Offline::new())),
+                (Provider::Offline, _) => Err(format!("is not available; use {:?}", OFFLINE_NAME)),
+                _ => Err("is there only with PROVIDER=offline".to_owned()),
+            };
+        }
+        let Some(endpoint) = self.endpoint(provider) else {
+            return Err(format!("is not available: {} is not set", key_name(provider)));
+        };
+        let card = self.table.card(name, family(&self.config, provider));
+        Ok(Arc::new(Remote::new(name.to_owned(), card, endpoint.clone())))
+    }
+}
+
+/// Whose defaults a model has that no table knows.
+pub fn family(config: &config::Model, provider: Provider) -> Family {
+    match (provider, config.wire) {
+        (Provider::OpenAi, WireApi::Responses) => Family::OpenAi,
+        (Provider::OpenAi, WireApi::Chat) => Family::Chat,
+        (Provider::Anthropic, _) => Family::Anthropic,
+        (Provider::Google, _) => Family::Google,
+        (Provider::Offline, _) => Family::Offline,
+    }
+}
+
+fn api(config: &config::Model, provider: Provider, access: &ModelAccess) -> Box<dyn Api> {
+    match (provider, config.wire) {
+        (Provider::Anthropic, _) => Box::new(Anthropic),
+        (Provider::Google, _) => Box::new(Gemini),
+        (Provider::OpenAi | Provider::Offline, wire) => {
+            let whose = if is_own_server(&access.base_url) { SOMEBODY } else { "OpenAI" };
+            match wire {
+                WireApi::Responses => Box::new(Responses::new(whose)),
+                WireApi::Chat => Box::new(Completions::new(whose)),
+            }
+        }
+    }
+}
+
+/// `None` where a key is wanted and there is none.
+fn auth(
+    config: &config::Model,
+    provider: Provider,
+    access: &ModelAccess,
+) -> Result<Option<Auth>, String> {
+    let Some(key) = &access.key else {
+        let open = provider == Provider::OpenAi && is_own_server(&access.base_url);
+        return Ok(open.then_some(Auth::Open));
+    };
+    let secret = Secret::new(key.value.reveal());
+    if key.variable == settings::GOOGLE_APPLICATION_CREDENTIALS.name {
+        return match Account::read(Path::new(key.value.reveal())) {
+            Ok(account) => Ok(Some(Auth::Account(Tokens::new(account)))),
+            // Another provider's trouble must not stop this one.
+            Err(_) if config.provider != Provider::Google => Ok(None),
+            Err(why) => Err(format!("{}: {why}", key.variable)),
+        };
+    }
+    Ok(Some(match provider {
+        Provider::Anthropic => Auth::Header("x-api-key", secret),
+        Provider::Google => Auth::Header("x-goog-api-key", secret),
+        Provider::OpenAi | Provider::Offline => Auth::Bearer(secret),
+    }))
+}
+
+fn key_name(provider: Provider) -> &'static str {
+    match provider {
+        Provider::OpenAi | Provider::Offline => settings::OPENAI_API_KEY.name,
+        Provider::Anthropic => settings::ANTHROPIC_API_KEY.name,
+        Provider::Google => settings::GOOGLE_API_KEY.name,
+    }
+}

@@ -1,0 +1,174 @@
+//! Whether a failed model call is made again, and when.
+//!
+//! One loop for all faults, and it stands in the log: each attempt is a call of its own, what a
+//! failed one had shown is closed and never shown twice, and people are told. Knows no clock and
+//! no dice: chance comes in as an argument.
+
+use crate::event::{CallOutcome, Event, Level, Purpose};
+use crate::id::Text;
+use crate::item::Fault;
+use crate::state::{Shorten, State, Turn};
+
+/// The fault of a conversation that does not fit the model's window.
+pub const TOO_LONG_CODE: &str = "context_length_exceeded";
+
+/// Doubled with each further attempt.
+pub const RETRY_FIRST_WAIT_MS: u64 = 1_000;
+pub const RETRY_WAIT_MS_MAX: u64 = 30_000;
+/// A provider that wants a longer wait than this is told to people, not waited for.
+pub const RETRY_ASKED_WAIT_MS_MAX: u64 = 60_000;
+/// What is added to a wait that the provider asked for, so that not all come back at once.
+pub const RETRY_ASKED_SPREAD_MS: u64 = 400;
+
+/// What could make a failed call succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heal {
+    /// Nothing: it would fail again.
+    Never,
+    /// Time; as much as the provider asked for, if it did.
+    Later { after_ms: Option<u64> },
+    /// A second attempt, but not a third.
+    Once,
+    /// A shorter conversation.
+    Shorter,
+}
+
+/// A number from 0 to 999, which spreads attempts of many sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Chance(pub u16);
+
+/// How the call ends, and what people are told of it.
+pub(crate) fn outcome(
+    state: &State,
+    turn: &Turn,
+    purpose: Purpose,
+    failed: Failed,
+) -> (CallOutcome, Option<Event>) {
+    let Failed { fault, heal, chance, retries_max } = failed;
+    let (fault, heal) = told_apart(fault, heal);
+    // Whoever wants an explanation can ask again; what is being stopped is not begun anew.
+    let worth_it = !matches!(purpose, Purpose::Explain { .. }) && turn.stopping.is_none();
+    let wait = match heal {
+        Heal::Shorter if worth_it && may_shorten(state, turn, purpose) => {
+            let text = format!("{}; summarising it to make room", bare(&fault.message));
+            let told = noticed("compacting", text);
+            return (CallOutcome::Retried { fault, after_ms: 0 }, Some(told));
+        }
+        Heal::Later { after_ms } if turn.retries < retries_max => {
+            wait_ms(turn.retries, after_ms, chance)
+        }
+        Heal::Once if turn.retries == 0 && retries_max > 0 => wait_ms(0, None, chance),
+        Heal::Never | Heal::Shorter | Heal::Later { .. } | Heal::Once => None,
+    };
+    match wait {
+        Some(after_ms) if worth_it => {
+            let (attempt, most) = match heal {
+                Heal::Once => (1, 1),
+                _ => (turn.retries + 1, retries_max),
+            };
+            let text = format!(
+                "{}; retrying in {} ({attempt}/{most})",
+                bare(&fault.message),
+                seconds(after_ms)
+            );
+            (CallOutcome::Retried { fault, after_ms }, Some(noticed("retry", text)))
+        }
+        _ => (CallOutcome::Failed { fault: after_retries(fault, turn.retries) }, None),
+    }
+}
+
+/// Of what could help only the fault's code stands in the log, so the two must say the same.
+fn told_apart(fault: Fault, heal: Heal) -> (Fault, Heal) {
+    match heal {
+        Heal::Shorter => (Fault { code: TOO_LONG_CODE.into(), ..fault }, heal),
+        Heal::Later { .. } | Heal::Once if &*fault.code == TOO_LONG_CODE => (fault, Heal::Shorter),
+        Heal::Never | Heal::Later { .. } | Heal::Once => (fault, heal),
+    }
+}
+
+pub(crate) struct Failed {
+    pub fault: Fault,
+    pub heal: Heal,
+    pub chance: Chance,
+    pub retries_max: u32,
+}
+
+/// A conversation is made shorter once a turn, by a summary of what came before.
+fn may_shorten(state: &State, turn: &Turn, purpose: Purpose) -> bool {
+    purpose == Purpose::Think
+        && turn.shorten == Shorten::No
+        && crate::context::turn_cut(state, turn).is_some()
+}
+
+/// `None` when the provider asks for more time than anybody waits.
+pub fn wait_ms(attempts: u32, asked_ms: Option<u64>, chance: Chance) -> Option<u64> {
+    let chance = u64::from(chance.0.min(999));
+    match asked_ms {
+        Some(asked) if asked > RETRY_ASKED_WAIT_MS_MAX => None,
+        Some(asked) => Some(asked + RETRY_ASKED_SPREAD_MS * chance / 1_000),
+        None => {
+            let wait = RETRY_FIRST_WAIT_MS.saturating_mul(1 << attempts.min(16));
+            // From half of it to one and a half.
+            let wait = wait.min(RETRY_WAIT_MS_MAX);
+            Some(wait / 2 + wait * chance / 1_000)
+        }
+    }
+}
+
+fn noticed(code: &str, text: String) -> Event {
+    Event::Noticed { level: Level::Warning, text: text.into(), code: code.into() }
+}
+
+fn after_retries(fault: Fault, retries: u32) -> Fault {
+    let message: Text = match retries {
+        0 => return fault,
+        1 => format!("{} (after 1 retry)", bare(&fault.message)).into(),
+        many => format!("{} (after {many} retries)", bare(&fault.message)).into(),
+    };
+    Fault { message, ..fault }
+}
+
+/// A sentence without its end, so that it can go on.
+fn bare(message: &str) -> &str {
+    message.trim_end().trim_end_matches('.')
+}
+
+fn seconds(ms: u64) -> String {
+    match ms {
+        0..10_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ => format!("{} s", ms.div_ceil(1_000)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_and_are_spread() {
+        let waits = |attempt| {
+            let all: Vec<u64> =
+                (0..1_000).filter_map(|n| wait_ms(attempt, None, Chance(n))).collect();
+            (all[0], all[999])
+        };
+        assert_eq!(waits(0), (500, 1_499));
+        assert_eq!(waits(1), (1_000, 2_998));
+        assert_eq!(waits(3), (4_000, 11_992));
+        assert_eq!(waits(40), (15_000, 44_970));
+    }
+
+    #[test]
+    fn a_wait_the_provider_asked_for_is_kept_but_not_for_ever() {
+        assert_eq!(wait_ms(2, Some(3_000), Chance(0)), Some(3_000));
+        assert_eq!(wait_ms(2, Some(3_000), Chance(999)), Some(3_399));
+        assert_eq!(wait_ms(0, Some(60_000), Chance(0)), Some(60_000));
+        assert_eq!(wait_ms(0, Some(60_001), Chance(0)), None);
+        assert_eq!(wait_ms(0, Some(u64::MAX), Chance(999)), None);
+    }
+
+    #[test]
+    fn times_read_well() {
+        let told = [0, 999, 3_000, 3_399, 9_999, 10_000, 10_001, 60_000].map(seconds);
+        assert_eq!(told, ["0.0 s", "0.9 s", "3.0 s", "3.3 s", "9.9 s", "10 s", "11 s", "60 s"]);
+    }
+}

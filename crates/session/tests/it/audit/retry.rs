@@ -1,0 +1,265 @@
+//! Calls that failed: which are made again, how often and when, and what becomes of a conversation
+//! that does not fit.
+
+use polyloop_session::event::{CallOutcome, Event, Level, Outcome, Purpose, Work};
+use polyloop_session::item::{End, Fault, Usage};
+use polyloop_session::retry::TOO_LONG_CODE;
+use polyloop_session::{CallId, ItemId};
+
+use super::{Audit, Checked, Turn};
+use crate::it::flaw::Flaw;
+
+/// What two calls cost, added up field by field.
+pub fn sum(one: Usage, two: Usage) -> Usage {
+    Usage {
+        input_tokens: one.input_tokens + two.input_tokens,
+        output_tokens: one.output_tokens + two.output_tokens,
+        cached_tokens: one.cached_tokens + two.cached_tokens,
+        cache_written_tokens: one.cache_written_tokens + two.cache_written_tokens,
+        reasoning_tokens: one.reasoning_tokens + two.reasoning_tokens,
+        cost_micros: match (one.cost_micros, two.cost_micros) {
+            (None, None) => None,
+            (one, two) => Some(one.unwrap_or(0) + two.unwrap_or(0)),
+        },
+    }
+}
+
+/// The call of the strategy that is due in a turn, however often it was made.
+#[derive(Debug, Default)]
+pub struct Due {
+    attempts: u32,
+    /// The last attempt was in vain: this one is next.
+    again: Option<Purpose>,
+    delay_ms: u64,
+    /// The call failed for good.
+    failed: Option<Fault>,
+    shortened: Shortened,
+    /// What people must be told next.
+    owed: Option<Owed>,
+}
+
+/// What became of a conversation that did not fit, once in a turn.
+#[derive(Debug, Default, PartialEq)]
+enum Shortened {
+    #[default]
+    No,
+    Asked,
+    /// The summary is there.
+    Told,
+    Done,
+}
+
+#[derive(Debug)]
+struct Owed {
+    code: &'static str,
+    begins: String,
+    ends: String,
+}
+
+impl Due {
+    /// A notice, where one is owed.
+    fn noticed(&mut self, event: &Event) -> Checked {
+        let Some(owed) = self.owed.take() else { return Ok(()) };
+        let Event::Noticed { level, text, code } = event else {
+            return Err(format!("[14] people are not told {owed:?}"));
+        };
+        let fits = *level == Level::Warning && **code == *owed.code;
+        let says = text.starts_with(&owed.begins) && text.ends_with(&owed.ends);
+        ensure!(fits && says, "[14] people are not told {owed:?}");
+        Ok(())
+    }
+
+    fn advised(&self, fault: &Fault) -> Checked {
+        let told = &*fault.code == TOO_LONG_CODE && fault.message.contains("larger window");
+        ensure!(told, "[15] it does not fit, and the turn fails with {fault:?}");
+        Ok(())
+    }
+}
+
+impl Audit {
+    /// Called with every entry.
+    pub(super) fn notice_owed(&mut self, event: &Event) -> Checked {
+        self.turn.as_mut().map_or(Ok(()), |turn| turn.due.noticed(event))
+    }
+
+    /// All events of one batch are in.
+    pub fn batch_ended(&self) -> Checked {
+        let owed = self.turn.as_ref().and_then(|turn| turn.due.owed.as_ref());
+        ensure!(owed.is_none(), "[14] a batch ends, and people are not told {owed:?}");
+        self.session.batch_ended()
+    }
+
+    /// A crash may cut a batch.
+    pub fn crashed(&mut self) {
+        self.session.crashed();
+        if let Some(turn) = &mut self.turn {
+            turn.due.owed = None;
+        }
+    }
+
+    /// How long the strategy's call that has just begun must wait.
+    pub fn delay_ms(&self) -> u64 {
+        self.turn.as_ref().map_or(0, |turn| turn.due.delay_ms)
+    }
+
+    pub(super) fn attempt(turn: &mut Turn, purpose: Purpose, retries_max: u32) -> Checked {
+        let due = &mut turn.due;
+        match due.again.take() {
+            Some(again) => ensure!(again == purpose, "[14] {again:?} is to be made again"),
+            None => (due.attempts, due.delay_ms) = (0, 0),
+        }
+        due.attempts += 1;
+        let made = due.attempts;
+        ensure!(made <= retries_max + 1, "[14] attempt {made}, with {retries_max} retries");
+        let aside = purpose == Purpose::Summarise && !matches!(turn.work, Work::Compact { .. });
+        let asked = turn.due.shortened == Shortened::Asked;
+        ensure!(aside == asked, "[15] {purpose:?}, though shortened: {:?}", turn.due.shortened);
+        Ok(())
+    }
+
+    /// The end of an attempt; what the fault says decides whether there is another.
+    pub(super) fn attempted(
+        turn: &mut Turn,
+        purpose: Purpose,
+        outcome: &CallOutcome,
+        retries_max: u32,
+    ) -> Checked {
+        let explains = matches!(purpose, Purpose::Explain { .. });
+        let aside = purpose == Purpose::Summarise && !matches!(turn.work, Work::Compact { .. });
+        let (fault, retried) = match outcome {
+            CallOutcome::Answered if aside => {
+                turn.due.shortened = Shortened::Told;
+                return Ok(());
+            }
+            CallOutcome::Answered | CallOutcome::Stopped | CallOutcome::Lost => return Ok(()),
+            CallOutcome::Failed { fault } => (fault, false),
+            CallOutcome::Retried { fault, .. } => (fault, true),
+        };
+        let (due, stopping) = (&mut turn.due, turn.stopping);
+        let worth_it = !explains && !stopping;
+        let (made, fits) = (due.attempts, due.shortened == Shortened::No);
+        if let Some(flaw) = Flaw::of(fault) {
+            let want = worth_it
+                && match flaw {
+                    Flaw::Overloaded | Flaw::Limited => made <= retries_max,
+                    Flaw::Empty => made == 1 && retries_max > 0,
+                    Flaw::TooLong => purpose == Purpose::Think && fits,
+                    Flaw::Refused | Flaw::Exhausted => false,
+                };
+            ensure!(
+                retried == want,
+                "[14] attempt {made} of {purpose:?} with {retries_max} retries; stopping: \
+                 {stopping}, shortened: {:?}",
+                due.shortened
+            );
+        }
+        ensure!(worth_it || !retried, "[14] {purpose:?} is made again; stopping: {stopping}");
+        if !explains {
+            match outcome {
+                CallOutcome::Retried { fault, after_ms } => {
+                    turn.calls -= 1;
+                    due.retried(purpose, fault, *after_ms, retries_max)?;
+                }
+                _ => due.gave_up(fault)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What a failed call had shown is kept as discarded, or was whole before it failed.
+    pub(super) fn discarded(&self, call: CallId) -> Checked {
+        let of_call = self.items.range(ItemId(call.0)..).filter(|(_, row)| row.call == call);
+        for (item, row) in of_call {
+            let end = row.end;
+            let fits = matches!(end, Some(End::Discarded | End::Whole));
+            ensure!(fits, "[14] item {item} of a failed call ended as {end:?}");
+            ensure!(row.proposed.is_none(), "[6] a failed call proposed {item}");
+        }
+        Ok(())
+    }
+
+    pub(super) fn shortened(turn: &mut Turn) -> Checked {
+        if matches!(turn.work, Work::Compact { .. }) {
+            return Ok(());
+        }
+        let due = &mut turn.due;
+        let told = due.shortened == Shortened::Told;
+        ensure!(told, "[15] compacted in a turn, though shortened: {:?}", due.shortened);
+        due.shortened = Shortened::Done;
+        // The summary is no step of the turn's own work.
+        turn.calls -= 1;
+        Ok(())
+    }
+
+    /// A turn fails with what its last call failed with, or says what to do.
+    pub(super) fn ended_rightly(turn: &Turn, outcome: &Outcome) -> Checked {
+        let fault = match outcome {
+            Outcome::Failed { fault } => fault,
+            Outcome::Completed => {
+                let again = turn.due.again.filter(|_| !turn.stopping);
+                ensure!(again.is_none(), "[14] {again:?} was to be made again");
+                return Ok(());
+            }
+            Outcome::Interrupted { .. } => return Ok(()),
+        };
+        let (due, compacts) = (&turn.due, matches!(turn.work, Work::Compact { .. }));
+        ensure!(!turn.stopping, "[9] a turn that stops fails with {fault:?}");
+        if &*fault.code == "max_turns" {
+            let (made, most) = (turn.calls, turn.calls_max);
+            ensure!(made >= most, "[7] call {made} of {most}, and no more");
+            return Ok(());
+        }
+        match (&due.failed, &due.shortened) {
+            _ if compacts && due.failed.is_none() => {
+                ensure!(&*fault.code == "compaction_failed", "[15] nothing failed");
+            }
+            (_, Shortened::Asked | Shortened::Told) => due.advised(fault)?,
+            (Some(own), Shortened::Done) if &*own.code == TOO_LONG_CODE => due.advised(fault)?,
+            (own, _) => ensure!(own.as_ref() == Some(fault), "[14] its call failed with {own:?}"),
+        }
+        Ok(())
+    }
+}
+
+impl Due {
+    fn retried(
+        &mut self,
+        purpose: Purpose,
+        fault: &Fault,
+        after_ms: u64,
+        retries_max: u32,
+    ) -> Checked {
+        let (flaw, made) = (Flaw::of(fault), self.attempts);
+        if let Some(flaw) = flaw {
+            let range = flaw.wait_ms(made);
+            ensure!(range.contains(&after_ms), "[14] waits {after_ms} ms, not {range:?}");
+        }
+        let begins = fault.message.trim_end_matches('.').to_string();
+        if &*fault.code == TOO_LONG_CODE {
+            let (code, ends) = ("compacting", "to make room".into());
+            self.owed = Some(Owed { code, begins, ends });
+            self.shortened = Shortened::Asked;
+            (self.again, self.attempts) = (Some(Purpose::Summarise), 0);
+        } else {
+            let most = if flaw == Some(Flaw::Empty) { 1 } else { retries_max };
+            let (code, ends) = ("retry", format!(" ({made}/{most})"));
+            self.owed = Some(Owed { code, begins, ends });
+            self.again = Some(purpose);
+        }
+        self.delay_ms = after_ms;
+        Ok(())
+    }
+
+    fn gave_up(&mut self, fault: &Fault) -> Checked {
+        let ends = match self.attempts.saturating_sub(1) {
+            0 => "",
+            1 => " (after 1 retry)",
+            many => &format!(" (after {many} retries)"),
+        };
+        let told =
+            fault.message.ends_with(ends) && (fault.message.contains("(after") != ends.is_empty());
+        ensure!(told, "[14] attempt {} fails with {fault:?}", self.attempts);
+        self.failed = Some(fault.clone());
+        Ok(())
+    }
+}
