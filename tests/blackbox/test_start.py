@@ -12,6 +12,9 @@ SEED_FLAGS = ["openai-api-key", "anthropic-api-key", "google-api-key", "provider
               "context-compaction-threshold", "log-level", "host", "port", "addr",
               "polyloop-token", "allowed-origins", "allowed-hosts", "allow-bypass",
               "approval-timeout-secs", "auto-resume", "agent"]
+MODEL_FLAGS = ["openai-base-url", "anthropic-base-url", "google-base-url", "openai-wire-api",
+               "models-file", "https-proxy", "http-proxy", "no-proxy", "model-idle-timeout-secs",
+               "model-retries"]
 
 
 def strategy(server):
@@ -31,11 +34,11 @@ def refused(result, *words):
 def test_help(t):
     top = t.program("--help")
     eq(top.returncode, 0, "exit code")
-    for word in ("serve", "demo", "polyloop"):
+    for word in ("serve", "demo", "doctor", "polyloop"):
         assert word in top.stdout, top.stdout
     serve = t.program("serve", "--help")
     eq(serve.returncode, 0, "exit code")
-    missing = [flag for flag in SEED_FLAGS if f"--{flag}" not in serve.stdout]
+    missing = [flag for flag in SEED_FLAGS + MODEL_FLAGS if f"--{flag}" not in serve.stdout]
     eq(missing, [], "flags that the help does not know")
     for word in ("suggest", "auto-edit", "full-auto", "threshold", "dummy", "8080", "127.0.0.1"):
         assert word in serve.stdout, f"{word} is not in the help"
@@ -78,6 +81,12 @@ def test_bad_values_name_the_variable_the_value_and_what_is_allowed(t):
         ({"ALLOW_BYPASS": "perhaps"}, ["ALLOW_BYPASS", "perhaps", "true"]),
         ({"APPROVAL_TIMEOUT_SECS": "-5"}, ["APPROVAL_TIMEOUT_SECS", "-5"]),
         ({"ALLOWED_ORIGINS": "evil.example/x"}, ["ALLOWED_ORIGINS", "evil.example/x"]),
+        ({"OPENAI_BASE_URL": "localhost/v1"}, ["OPENAI_BASE_URL", "localhost/v1", "https://"]),
+        ({"OPENAI_WIRE_API": "soap"}, ["OPENAI_WIRE_API", "soap", "responses", "chat"]),
+        ({"MODEL_RETRIES": "11"}, ["MODEL_RETRIES", "11", "10"]),
+        ({"MODELS_FILE": "/no/such/file"}, ["MODELS_FILE", "/no/such/file"]),
+        ({"PROVIDER": "google", "GOOGLE_APPLICATION_CREDENTIALS": "/no/such/account"},
+         ["GOOGLE_APPLICATION_CREDENTIALS", "/no/such/account"]),
     ]
     for env, words in cases:
         # A flag would win over the variable, and the variable would not be looked at.
@@ -89,6 +98,35 @@ def test_a_bad_secret_is_not_repeated(t):
     result = t.program("serve", "--port", "0", env={"POLYLOOP_TOKEN": "sh0rt tok"})
     refused(result, "POLYLOOP_TOKEN")
     assert "sh0rt" not in result.stderr + result.stdout, result
+    for name, value in (("OPENAI_BASE_URL", "https://me:sh0rt@models.example/v1"),
+                        ("HTTPS_PROXY", "socks5://me:sh0rt@proxy.example"),
+                        ("ANTHROPIC_API_KEY", "sh0rt and spaced"),
+                        ("GOOGLE_APPLICATION_CREDENTIALS", '{"private_key": "sh0rt"}')):
+        result = t.program("serve", "--port", "0", env={"PROVIDER": "google", name: value})
+        refused(result, name)
+        assert "sh0rt" not in result.stderr + result.stdout, result
+
+
+def test_the_rows_of_a_file_of_models_are_checked(t):
+    (t.dir / "models.json").write_text('[{"match": "a"}, {"match": "b", "output": "64k"}]')
+    result = t.program("serve", "--port", "0", env={"MODELS_FILE": t.dir / "models.json"})
+    refused(result, "MODELS_FILE", str(t.dir / "models.json"), "row 2", "output", "64k")
+
+
+def test_a_server_of_one_s_own_needs_no_key(t):
+    server = t.server(env={"PROVIDER": None, "MODEL": "llama3", "LOG_LEVEL": "warn",
+                           "OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
+    eventually(lambda: "llama3" in server.stdout(), "it says which model it has")
+    eq(server.stderr(), "", "warnings")
+
+
+def test_a_key_in_clear_text_is_warned_of(t):
+    server = t.server(env={"PROVIDER": "openai", "OPENAI_API_KEY": "sk-fake-0123456789",
+                           "OPENAI_BASE_URL": "http://models.example/v1"})
+    log = server.stderr() + server.stdout()
+    for word in ("OPENAI_BASE_URL", "models.example", "OPENAI_API_KEY", "https"):
+        assert word in log, f"{word!r} is not in: {log}"
+    assert "sk-fake" not in log, log
 
 
 def test_an_invalid_approval_mode_is_reported_and_means_suggest(t):
