@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::place::{Place, show};
 use crate::steps::{Passed, Steps};
 use crate::tools::{self, Install};
-use crate::{absences, soak};
+use crate::{absences, real_model, soak};
 
 /// Kills in the short run; the long one is `soak`.
 const KILL_CYCLES: u32 = 6;
@@ -24,7 +24,9 @@ pub fn run(place: &Place, install: &Install) -> bool {
     }
     let python = steps.run("tools: python3 with websockets", &[], || tools::python(place, install));
     let node = steps.run("tools: node with ws", &[], || tools::node(place, install));
-    if [rust, python, node].contains(&Passed::No) {
+    let model = steps
+        .run("tools: python3 with a language model", &[], || real_model::tools(place, install));
+    if [rust, python, node, model].contains(&Passed::No) {
         // What is missing is named above; a run that leaves checks out would look like a pass.
         return steps.end();
     }
@@ -41,6 +43,7 @@ pub fn run(place: &Place, install: &Install) -> bool {
     steps.run("kill run, short", &[built], || {
         soak::kill(place, KILL_CYCLES, KILL_SEED, KILL_TIME_MAX)
     });
+    steps.run("real model", &[built], || real_model::check(place));
     steps.end()
 }
 

@@ -9,11 +9,14 @@ mod ci;
 mod limit;
 mod lines;
 mod place;
+mod real_model;
 mod soak;
 mod steps;
 mod tools;
 
-use std::process::ExitCode;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::{ExitCode, Stdio};
 
 use clap::{Parser, Subcommand};
 
@@ -33,6 +36,14 @@ enum Command {
     Ci(tools::Install),
     /// Run the long checks: random sessions, kills of a server in use, frames of nonsense
     Soak(soak::Options),
+    /// Hold conversations with a small real language model on this machine
+    RealModel(tools::Install),
+    /// Serve a scripted model, until stopped; what follows is for it
+    #[command(disable_help_flag = true)]
+    FakeModel {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Assert what no crate may depend on, and where there is no unsafe code
     Absences,
     /// Write the JSON Schema of every message into docs/schemas
@@ -53,9 +64,24 @@ fn main() -> ExitCode {
     let passed = match cli.command {
         Command::Ci(install) => ci::run(&place, &install),
         Command::Soak(options) => soak::run(&place, &options),
+        Command::RealModel(install) => real_model::run(&place, &install),
+        Command::FakeModel { words } => fake_model(&place, &words),
         Command::Absences => absences::run(&place),
         Command::Schemas => ci::schemas(&place, &[]).map_err(|why| eprintln!("{why}")).is_ok(),
         Command::Lines => lines::run(&place),
     };
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Takes this process's place, so that whoever stops it stops the server. Comes back only when it
+/// cannot begin.
+fn fake_model(place: &Place, words: &[OsString]) -> bool {
+    let mut server = place.cargo(&["run", "--quiet", "--package", "polyloop-fake-model", "--"]);
+    if let Ok(here) = std::env::current_dir() {
+        // Files among its words are meant from here.
+        server.current_dir(here);
+    }
+    let error = server.args(words).stdin(Stdio::inherit()).exec();
+    eprintln!("error: cargo cannot be started: {error}");
+    false
 }

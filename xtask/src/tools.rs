@@ -4,6 +4,7 @@
 //! programs of the system come from Debian's packages where there is an `apt-get`, and are named
 //! elsewhere.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -13,7 +14,7 @@ use crate::place::{Place, read, show};
 /// Older ones lack `asyncio.timeout`.
 const PYTHON_MIN: (u32, u32) = (3, 11);
 /// The first with the asyncio client that the tests use.
-const WEBSOCKETS: &str = "websockets>=13";
+pub const WEBSOCKETS: &str = "websockets>=13";
 const JSONSCHEMA: &str = "jsonschema>=4.20";
 /// The providers' own libraries, which read what we send and what the scripted model sends; the
 /// last two sign the tokens of service accounts.
@@ -94,34 +95,64 @@ pub fn system(place: &Place, install: &Install) -> Result<(), String> {
 
 /// Python with what the tests import.
 pub fn python(place: &Place, install: &Install) -> Result<(), String> {
-    let imports = || read(place.program(place.python()).args(["-c", IMPORTS]));
-    if imports().is_ok() {
-        return Ok(());
+    let words: Vec<&str> = [WEBSOCKETS, JSONSCHEMA].into_iter().chain(SDKS).collect();
+    let packages = "Python's websockets, jsonschema and the providers' libraries";
+    Venv { folder: "venv", packages, imports: IMPORTS, fetches: &[&words] }.make(place, install)
+}
+
+/// A virtual environment of Python, in the target folder.
+pub struct Venv<'a> {
+    pub folder: &'a str,
+    /// What is in it, for people.
+    pub packages: &'a str,
+    /// A script that fails while something is missing.
+    pub imports: &'a str,
+    /// The words of each run of pip's installer.
+    pub fetches: &'a [&'a [&'a str]],
+}
+
+impl Venv<'_> {
+    pub fn python(&self, place: &Place) -> PathBuf {
+        place.target.join(self.folder).join("bin/python")
     }
+
+    /// Makes it, unless it is there already.
+    pub fn make(&self, place: &Place, install: &Install) -> Result<(), String> {
+        let imports = || read(place.program(self.python(place)).args(["-c", self.imports]));
+        if imports().is_ok() {
+            return Ok(());
+        }
+        python_version(place)?;
+        if !install.allowed() {
+            return Err(ask_to_install(self.packages));
+        }
+        let mut make = place.program("python3");
+        make.args(["-m", "venv", "--clear"]).arg(place.target.join(self.folder));
+        show(&mut make, INSTALL_TIME_MAX).map_err(|why| {
+            format!("{why}; on Debian a missing venv module is: apt-get install python3-venv")
+        })?;
+        for words in self.fetches {
+            let mut fetch = place.program(self.python(place));
+            fetch.args(["-m", "pip", "install", "--quiet"]).args(*words);
+            show(&mut fetch, INSTALL_TIME_MAX)?;
+        }
+        imports().map(drop)
+    }
+}
+
+fn python_version(place: &Place) -> Result<(), String> {
     let version = "import sys; print(*sys.version_info[:2])";
     let found = read(place.program("python3").args(["-c", version]))
         .map_err(|_| "python3 is missing; on Debian: apt-get install python3 python3-venv")?;
     let numbers: Vec<u32> = found.split_whitespace().filter_map(|n| n.parse().ok()).collect();
     let (major, minor) = PYTHON_MIN;
     match numbers.as_slice() {
-        [a, b] if (*a, *b) >= PYTHON_MIN => {}
+        [a, b] if (*a, *b) >= PYTHON_MIN => Ok(()),
         _ => {
             let found = found.trim().replace(' ', ".");
-            return Err(format!("python3 is version {found}; {major}.{minor} or newer is needed"));
+            Err(format!("python3 is version {found}; {major}.{minor} or newer is needed"))
         }
     }
-    if !install.allowed() {
-        return Err(ask_to_install("Python's websockets, jsonschema and the providers' libraries"));
-    }
-    let venv = place.target.join("venv");
-    let mut make = place.program("python3");
-    show(make.args(["-m", "venv", "--clear"]).arg(venv), INSTALL_TIME_MAX).map_err(|why| {
-        format!("{why}; on Debian a missing venv module is: apt-get install python3-venv")
-    })?;
-    let mut fetch = place.program(place.python());
-    fetch.args(["-m", "pip", "install", "--quiet", WEBSOCKETS, JSONSCHEMA]).args(SDKS);
-    show(&mut fetch, INSTALL_TIME_MAX)?;
-    imports().map(drop)
 }
 
 /// node with what the tests import.
@@ -143,5 +174,5 @@ pub fn node(place: &Place, install: &Install) -> Result<(), String> {
 }
 
 fn ask_to_install(what: &str) -> String {
-    format!("{what} is not in the target folder; run this with --install, or with CI=true")
+    format!("the target folder lacks {what}; run this with --install, or with CI=true")
 }

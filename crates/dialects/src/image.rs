@@ -53,7 +53,23 @@ pub(crate) fn part(image: Image) -> Result<Part, String> {
     if !is_base64(&data) {
         return Err("image: the data is not base64".to_owned());
     }
+    if !begins_as(&media_type, &data) {
+        return Err(format!("image: the data is no {media_type}"));
+    }
     Ok(Part::Image { media_type: media_type.into(), data: data.into() })
+}
+
+/// Whether the first bytes are those of that kind: a provider that refuses a picture would refuse
+/// the conversation from then on.
+fn begins_as(media_type: &str, base64: &str) -> bool {
+    match media_type {
+        "image/png" => base64.starts_with("iVBORw0KGgo"),
+        "image/jpeg" => base64.starts_with("/9j/"),
+        "image/gif" => base64.starts_with("R0lGOD"),
+        // `RIFF`, a length, `WEBP`: its last three letters are a group of their own.
+        "image/webp" => base64.starts_with("UklGR") && base64.get(12..16) == Some("RUJQ"),
+        _ => false,
+    }
 }
 
 fn is_base64(data: &str) -> bool {
@@ -69,6 +85,8 @@ fn is_base64(data: &str) -> bool {
 mod tests {
     use super::*;
 
+    const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAA";
+
     fn given(url: Option<&str>, kind: Option<&str>, data: Option<&str>) -> Result<Part, String> {
         let owned = |text: Option<&str>| text.map(str::to_owned);
         part(Image { image_url: owned(url), media_type: owned(kind), data: owned(data) })
@@ -76,10 +94,26 @@ mod tests {
 
     #[test]
     fn both_forms_are_the_same_picture() {
-        let expected = Part::Image { media_type: "image/png".into(), data: "aGk=".into() };
-        let url = given(Some("data:image/png;base64,aGk="), None, None);
+        let expected = Part::Image { media_type: "image/png".into(), data: PNG.into() };
+        let url = given(Some(&format!("data:image/png;base64,{PNG}")), None, None);
         assert_eq!(url.as_ref(), Ok(&expected));
-        assert_eq!(given(None, Some("image/png"), Some("aGk=")), Ok(expected));
+        assert_eq!(given(None, Some("image/png"), Some(PNG)), Ok(expected));
+    }
+
+    #[test]
+    fn a_picture_begins_as_its_kind_says() {
+        let pictures = [
+            ("image/png", PNG),
+            ("image/jpeg", "/9j/4AAQSkZJRgABAQAAAQ=="),
+            ("image/gif", "R0lGODlhAQABAAAAACw="),
+            ("image/webp", "UklGRhoAAABXRUJQVlA4TA0AAAA="),
+        ];
+        for (kind, data) in pictures {
+            for (wanted, _) in pictures {
+                let taken = given(None, Some(wanted), Some(data)).is_ok();
+                assert_eq!(taken, kind == wanted, "{kind} as {wanted}");
+            }
+        }
     }
 
     #[test]
@@ -96,6 +130,7 @@ mod tests {
             (given(None, Some("image/png"), Some("a===")), "not base64"),
             (given(None, Some("image/png"), Some("abcde")), "not base64"),
             (given(None, Some("image/png"), Some(&long)), "at most"),
+            (given(None, Some("image/png"), Some("aGVsbG8h")), "is no image/png"),
         ];
         for (told, word) in cases {
             let told = told.expect_err(word);

@@ -5,6 +5,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+
 use polyloop_agent::model::anthropic::Anthropic;
 use polyloop_agent::model::api::Api;
 use polyloop_agent::model::completions::Completions;
@@ -44,6 +47,11 @@ impl Served {
             except: config.proxy.no_proxy.clone(),
         };
         let client = http::client(&proxies)?;
+        let hidden: Vec<Secret> = [&proxies.https, &proxies.http]
+            .into_iter()
+            .flatten()
+            .flat_map(|url| hidden(url))
+            .collect();
         let endpoint = |provider| {
             let Some(access) = config.access(provider) else { return Ok(None) };
             let Some(auth) = auth(config, provider, access)? else { return Ok(None) };
@@ -52,6 +60,7 @@ impl Served {
                 base_url: access.base_url.clone(),
                 auth,
                 key_from: access.key.as_ref().map_or_else(|| key_name(provider), |k| k.variable),
+                hidden: hidden.clone(),
                 client: client.clone(),
                 idle_time_max: config.idle_timeout,
             })))
@@ -170,6 +179,36 @@ fn auth(
         Provider::Google => Auth::Header("x-goog-api-key", secret),
         Provider::OpenAi | Provider::Offline => Auth::Bearer(secret),
     }))
+}
+
+/// What of a proxy's URL nobody may see, in every form in which it travels.
+fn hidden(url: &str) -> Vec<Secret> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let Some((who, _)) = rest.rsplit_once('@') else { return Vec::new() };
+    let plain = percent_decoded(who);
+    let mut texts = vec![who.to_owned(), BASE64.encode(&plain), plain.clone()];
+    for who in [who, &plain] {
+        texts.extend(who.split_once(':').map(|(_, password)| password.to_owned()));
+    }
+    texts.iter().map(|text| Secret::new(text)).collect()
+}
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, more @ ..] = rest {
+        let code = match rest {
+            [b'%', a, b, ..] => std::str::from_utf8(&[*a, *b]).ok().and_then(hex),
+            _ => None,
+        };
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &rest[3..] } else { more };
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn hex(digits: &str) -> Option<u8> {
+    u8::from_str_radix(digits, 16).ok()
 }
 
 fn key_name(provider: Provider) -> &'static str {

@@ -73,7 +73,15 @@ pub(crate) fn outcome(
             );
             (CallOutcome::Retried { fault, after_ms }, Some(noticed("retry", text)))
         }
-        _ => (CallOutcome::Failed { fault: after_retries(fault, turn.retries) }, None),
+        _ => {
+            let gives_up = heal == Heal::Shorter && is_aside(turn, purpose) && worth_it;
+            let fault = after_retries(fault, turn.retries);
+            let told = gives_up.then(|| {
+                let what = bare(&fault.message);
+                noticed("compacting", format!("{what}; the earlier conversation is left out"))
+            });
+            (CallOutcome::Failed { fault }, told)
+        }
     }
 }
 
@@ -91,6 +99,11 @@ pub(crate) struct Failed {
     pub heal: Heal,
     pub chance: Chance,
     pub retries_max: u32,
+}
+
+/// A summary that a turn with other work asks for, to make room.
+fn is_aside(turn: &Turn, purpose: Purpose) -> bool {
+    purpose == Purpose::Summarise && !turn.is_compaction()
 }
 
 /// A conversation is made shorter once a turn, by a summary of what came before.

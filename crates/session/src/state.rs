@@ -20,7 +20,7 @@ use crate::wait::{Answer, Ask, Who};
 mod line;
 mod turn;
 
-pub use line::{Line, LinePiece, Piece};
+pub use line::{LEFT_OUT_TEXT, Line, LinePiece, Piece};
 pub use turn::{
     Call, Explain, GRANTS_MAX, Item, OpenWait, Phase, Shorten, Summary, ToolPhase, Turn,
 };
@@ -315,6 +315,12 @@ impl State {
 
     fn end_turn(&mut self, outcome: &Outcome) {
         let Some(turn) = self.turn.take() else { return };
+        let too_long =
+            matches!(outcome, Outcome::Failed { fault } if &*fault.code == TOO_LONG_CODE);
+        if too_long && !turn.is_compaction() {
+            // With it every later call would fail the same way.
+            self.line.leave_out(turn.id.0);
+        }
         if !matches!(outcome, Outcome::Interrupted { .. }) {
             return;
         }

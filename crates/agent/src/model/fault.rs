@@ -53,6 +53,11 @@ pub fn failure(error: Error<'_>) -> Failure {
         let message = format!("The conversation is too long for {model} ({told})");
         return Failure::new(Heal::Shorter, TOO_LONG_CODE, message);
     }
+    if code.contains("invalid_encrypted_content") {
+        // Another key or organisation: what was thought cannot be read any more. A summary can.
+        let message = format!("{model} cannot read its earlier reasoning ({told})");
+        return Failure::new(Heal::Shorter, TOO_LONG_CODE, message);
+    }
     if status == Some(402) || code.contains("quota") || has(&NO_QUOTA) {
         let message =
             format!("{provider} says that the quota is used up; check plan and billing ({told})");

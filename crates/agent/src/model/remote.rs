@@ -22,6 +22,8 @@ use super::table::Card;
 use super::token::Tokens;
 use super::{Chunk, Failure, Model, Request, http};
 
+/// What a stream of events may be called.
+const STREAMS: [&str; 2] = ["text/event-stream", "text/plain"];
 /// Of all text, reasoning and arguments of one answer.
 pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// For a list of models: nobody waits for it while working.
@@ -37,6 +39,8 @@ pub struct Endpoint {
     pub auth: Auth,
     /// Where its key comes from, for people.
     pub key_from: &'static str,
+    /// What else must not be seen: the password of a proxy.
+    pub hidden: Vec<Secret>,
     pub client: Client,
     /// How long a provider may send nothing.
     pub idle_time_max: Duration,
@@ -151,7 +155,9 @@ impl Asking {
             let message = format!("{} sent an event without end", self.endpoint.api.provider());
             Failure::new(Heal::Never, "bad_answer", message)
         })?;
-        for event in events {
+        for mut event in events {
+            // Before it is read: what is cut short later could keep a part of it.
+            event.data = self.endpoint.masked_bytes(event.data);
             self.ready.extend(reading.decoder.event(&event));
         }
         // The last part's chunks were all taken, so these are the new ones.
@@ -186,7 +192,7 @@ impl Endpoint {
         if !response.status().is_success() {
             let now = jiff::Timestamp::now();
             let retry_after_ms = http::retry_after_ms(response.headers(), now);
-            let body = http::short_body(response).await;
+            let body = self.masked_bytes(http::short_body(response).await);
             let refused = Refused { status, body: &body, model, retry_after_ms };
             return Err(self.explained(self.api.refusal(&refused)));
         }
@@ -240,7 +246,7 @@ impl Endpoint {
             return refuse(format!("{} encoding", shown(packed)));
         }
         match header(CONTENT_TYPE).map(|kind| kind.split(';').next().unwrap_or(kind).trim()) {
-            Some(kind) if kind != "text/event-stream" && kind != "text/plain" => {
+            Some(kind) if !STREAMS.iter().any(|known| kind.eq_ignore_ascii_case(known)) => {
                 refuse(shown(kind))
             }
             // Small servers forget to say what it is.
@@ -268,6 +274,7 @@ impl Endpoint {
             ("unauthorized", Auth::Bearer(_) | Auth::Header(..)) => {
                 format!("check {}", self.key_from)
             }
+            ("proxy", _) => format!("check the proxy on the way to {}", self.host()),
             ("not_found" | "redirected", _) => {
                 format!("check MODEL and the base URL {}", self.base_url)
             }
@@ -289,13 +296,27 @@ impl Endpoint {
         }
     }
 
-    pub(super) fn mask(&self, text: Text) -> Text {
-        let masked = match &self.auth {
+    fn mask(&self, text: Text) -> Text {
+        self.masked_text(&text).map_or(text, Into::into)
+    }
+
+    fn masked_bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        // One byte that is no text must not keep the rest from being searched.
+        let masked = self.masked_text(&String::from_utf8_lossy(&bytes));
+        masked.map_or(bytes, String::into_bytes)
+    }
+
+    /// `None` when there is nothing to hide in it.
+    fn masked_text(&self, text: &str) -> Option<String> {
+        let own = match &self.auth {
             Auth::Open => None,
-            Auth::Bearer(secret) | Auth::Header(_, secret) => secret.masked(&text),
-            Auth::Account(tokens) => tokens.masked(&text),
+            Auth::Bearer(secret) | Auth::Header(_, secret) => secret.masked(text),
+            Auth::Account(tokens) => tokens.masked(text),
         };
-        masked.map_or(text, Into::into)
+        self.hidden.iter().fold(own, |masked, secret| {
+            let again = secret.masked(masked.as_deref().unwrap_or(text));
+            again.or(masked)
+        })
     }
 }
 

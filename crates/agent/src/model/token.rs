@@ -1,5 +1,6 @@
 //! Access tokens of a service account: made when needed, kept while they are good.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -16,12 +17,16 @@ use super::{Failure, http};
 const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 /// When the provider does not say how long it is good.
 const KEPT_BY_DEFAULT: Duration = Duration::from_secs(300);
+/// Secrets that are looked for in what the provider says.
+const HIDDEN_MAX: usize = 16;
 const TOKEN_TIME_MAX: Duration = Duration::from_secs(30);
 const GRANT: &str = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
 
 pub struct Tokens {
     account: Account,
     kept: Mutex<Option<Kept>>,
+    /// What was used lately, good or not: it must not be seen either.
+    used: Mutex<VecDeque<Secret>>,
     /// One request makes it, the others wait for that.
     making: tokio::sync::Mutex<()>,
 }
@@ -40,7 +45,12 @@ struct Granted {
 
 impl Tokens {
     pub fn new(account: Account) -> Tokens {
-        Tokens { account, kept: Mutex::new(None), making: tokio::sync::Mutex::new(()) }
+        Tokens {
+            account,
+            kept: Mutex::new(None),
+            used: Mutex::new(VecDeque::new()),
+            making: tokio::sync::Mutex::new(()),
+        }
     }
 
     pub fn project(&self) -> Option<&str> {
@@ -61,6 +71,7 @@ impl Tokens {
             Err(Failure::new(Heal::Later { after_ms: None }, "timeout", message))
         })?;
         let token = Secret::new(&granted.access_token);
+        self.hide(token.clone());
         let good_for = granted.expires_in.map_or(KEPT_BY_DEFAULT, Duration::from_secs);
         let good_until = Instant::now() + good_for.saturating_sub(RENEWED_BEFORE);
         *self.lock() = Some(Kept { token: token.clone(), good_until });
@@ -73,7 +84,19 @@ impl Tokens {
     }
 
     pub fn masked(&self, text: &str) -> Option<String> {
-        self.lock().as_ref().and_then(|kept| kept.token.masked(text))
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.iter().fold(None, |masked: Option<String>, secret| {
+            let again = secret.masked(masked.as_deref().unwrap_or(text));
+            again.or(masked)
+        })
+    }
+
+    fn hide(&self, secret: Secret) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if used.len() == HIDDEN_MAX {
+            used.pop_front();
+        }
+        used.push_back(secret);
     }
 
     fn good(&self) -> Option<Secret> {
@@ -97,6 +120,10 @@ impl Tokens {
             Ok(assertion) => assertion,
             Err(why) => return refuse(Heal::Never, why),
         };
+        self.hide(Secret::new(&assertion));
+        if let Some((_, signature)) = assertion.rsplit_once('.') {
+            self.hide(Secret::new(signature));
+        }
         let form = "application/x-www-form-urlencoded";
         let request = client.post(uri).header(CONTENT_TYPE, form);
         let sent = request.body(format!("{GRANT}{assertion}")).send().await;
@@ -108,7 +135,8 @@ impl Tokens {
                 429 | 500..=599 => Heal::Later { after_ms: None },
                 _ => Heal::Never,
             };
-            let said: String = String::from_utf8_lossy(&body).chars().take(200).collect();
+            let said = String::from_utf8_lossy(&body).into_owned();
+            let said: String = self.masked(&said).unwrap_or(said).chars().take(200).collect();
             return refuse(heal, format!("{}: {}", status.as_u16(), said.trim()));
         }
         match serde_json::from_slice(&body) {

@@ -24,6 +24,14 @@ use crate::tool::{self, Place, ToolSpec};
 /// Texts, pieces of reasoning and tool calls in one answer.
 pub const ANSWER_BLOCKS_MAX: usize = 1_024;
 
+/// Providers take back no longer ones.
+const CALL_REF_BYTES_MAX: usize = 64;
+const TOOL_NAME_CHARS_MAX: usize = 64;
+/// What some models put before the names of tools.
+const NAMESPACE: &str = "functions.";
+/// A call that names nothing.
+const NAMELESS: &str = "unnamed";
+
 const CUT_OFF_TEXT: &str = "The tool call was cut off, not run: the answer reached the model's \
                             limit of output before the call was whole. Send it again, in smaller \
                             pieces.";
@@ -183,12 +191,16 @@ impl Asking {
             return self.failed(Failure::new(Heal::Never, "answer_too_long", message));
         }
         let call = self.call;
-        if let ItemKind::ToolCall { call_ref, .. } = &mut kind {
-            if call_ref.is_empty() || self.refs.contains(call_ref) {
-                // Some servers give none, or the same ones with each answer.
+        if let ItemKind::ToolCall { name, call_ref, .. } = &mut kind {
+            // Some servers give none, or the same ones with each answer.
+            let usable = !call_ref.is_empty() && call_ref.len() <= CALL_REF_BYTES_MAX;
+            if !usable || self.refs.contains(call_ref) {
                 *call_ref = format!("call_{}_{block}", call.0.0).into();
             }
             self.refs.insert(call_ref.clone());
+            if let Some(tame) = tame_name(name) {
+                *name = tame;
+            }
         }
         let (args, said, ended, opaque) = (String::new(), false, false, None);
         self.blocks.push(Block { number: block, kind: kind.clone(), args, said, ended, opaque });
@@ -256,6 +268,19 @@ impl Asking {
         let (call, answerable) = (self.call, Answerable::default());
         Report::Answered { call, usage, proposals, answerable }
     }
+}
+
+/// A name that no provider would take back, as one that it does: the call is refused all the same,
+/// but the conversation goes on. `None` for those that are fine.
+fn tame_name(name: &str) -> Option<Text> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !name.is_empty() && name.len() <= TOOL_NAME_CHARS_MAX && name.chars().all(fits) {
+        return None;
+    }
+    let bare = name.strip_prefix(NAMESPACE).unwrap_or(name);
+    let tame = bare.chars().take(TOOL_NAME_CHARS_MAX);
+    let tame: String = tame.map(|c| if fits(c) { c } else { '_' }).collect();
+    Some(if tame.is_empty() { NAMELESS.into() } else { tame.into() })
 }
 
 async fn judged(name: &str, args: &Text, place: &Place) -> Judgement {

@@ -2,6 +2,9 @@
 
 use super::*;
 
+/// What stands for what did not fit the model's window.
+pub const LEFT_OUT_TEXT: &str = "[Messages that did not fit, and what came of them, are left out.]";
+
 /// One piece of a prompt. `call` names the model call a piece came from, so that a failed call's
 /// pieces can be taken out again; adopted pieces have none.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,6 +87,17 @@ impl Line {
             };
             from != Some(failed)
         });
+    }
+
+    /// Takes out all that came with a turn which did not fit, and says so in its place.
+    pub(super) fn leave_out(&mut self, from: Seq) {
+        // A summary tells of what came before, wherever it was cut.
+        let stays =
+            |piece: &LinePiece| piece.seq < from || matches!(piece.piece, Piece::Summary { .. });
+        self.retain(stays);
+        let text: Text = LEFT_OUT_TEXT.into();
+        let tokens = estimate_tokens(text.len());
+        self.push(from, tokens, Piece::User { content: vec![Part::Text { text }] });
     }
 
     pub(super) fn compact(&mut self, upto: Seq, summary: Text, tokens: u64) {

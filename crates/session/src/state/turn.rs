@@ -274,10 +274,21 @@ impl Turn {
             }
             Purpose::Think | Purpose::Summarise => {
                 let aside = call.purpose == Purpose::Summarise && !self.is_compaction();
-                if !outcome.is_failure() {
+                if outcome.is_failure() {
+                    line.forget(id);
+                    self.answer.take_if(|summary| summary.call == id);
+                } else {
                     self.retries = 0;
                 }
                 self.phase = match outcome {
+                    CallOutcome::Failed { fault } if aside && &*fault.code == TOO_LONG_CODE => {
+                        // Not even a summary can be asked for: it goes without one.
+                        let text: Text = LEFT_OUT_TEXT.into();
+                        let tokens = estimate_tokens(text.len());
+                        self.retries = 0;
+                        self.answer = Some(Summary { call: id, text, tokens });
+                        Phase::Summarised
+                    }
                     CallOutcome::Answered if call.proposed_tools => Phase::Acting,
                     CallOutcome::Answered if aside => Phase::Summarised,
                     CallOutcome::Answered => Phase::Answered,
@@ -288,10 +299,6 @@ impl Turn {
                     }
                     CallOutcome::Stopped | CallOutcome::Lost => Phase::Asking,
                 };
-                if outcome.is_failure() {
-                    line.forget(id);
-                    self.answer.take_if(|summary| summary.call == id);
-                }
             }
         }
         self.all_tools_done();

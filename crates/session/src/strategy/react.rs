@@ -36,16 +36,21 @@ pub(crate) fn next(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
 
 /// What the turn fails with: where no summary made room, with what can be done about that.
 fn failed(turn: &Turn, fault: Option<&Fault>) -> Fault {
+    let bare = |text: &str| text.trim_end().trim_end_matches('.').to_owned();
     let first = match (&turn.shorten, fault) {
-        (Shorten::Due(first), _) => &first.message,
-        (Shorten::Done, Some(again)) if &*again.code == TOO_LONG_CODE => &again.message,
-        (Shorten::No | Shorten::Done, Some(fault)) => return fault.clone(),
-        (Shorten::No | Shorten::Done, None) => "The conversation is too long for the model",
+        (Shorten::Due(first), Some(fault)) => {
+            let (first, why) = (bare(&first.message), bare(&fault.message));
+            let message = format!("{first}, and no summary could be had: {why}");
+            return Fault { message: message.into(), ..fault.clone() };
+        }
+        (_, Some(fault)) if &*fault.code == TOO_LONG_CODE => bare(&fault.message),
+        (_, Some(fault)) => return fault.clone(),
+        (Shorten::Due(first), None) => bare(&first.message),
+        (Shorten::No | Shorten::Done, None) => bare("The conversation is too long for the model"),
     };
     let message = format!(
-        "{}, and a summary did not make enough room; compact the session, start a new one, or \
-         choose a model with a larger window",
-        first.trim_end().trim_end_matches('.')
+        "{first}. This message was left out of the conversation: send a shorter one, or choose a \
+         model with a larger window"
     );
     Fault::new(TOO_LONG_CODE, message)
 }

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 use polyloop_session::event::{CallOutcome, Event, Outcome, Purpose, RunOptions, Work};
 use polyloop_session::item::{End, ItemKind, Usage};
 use polyloop_session::policy::{Effect, Judgement, Key, Verdict, verdict};
+use polyloop_session::retry::TOO_LONG_CODE;
+use polyloop_session::state::LEFT_OUT_TEXT;
 use polyloop_session::{
     CallId, ItemId, Live, LogEntry, MessageId, Seq, Stream, Text, TurnId, WaitId,
 };
@@ -162,11 +164,19 @@ impl Audit {
             | Event::WaitSettled { .. }
             | Event::WaitWithdrawn { .. }
             | Event::ExplainAsked { .. }) => self.wait_event(WaitId(seq), event)?,
-            Event::Compacted { call, tokens_before, tokens_after, .. } => {
+            Event::Compacted { call, tokens_before, tokens_after, summary, .. } => {
                 ensure!(tokens_after < tokens_before, "a compaction without gain");
                 let row = self.calls.get(call).ok_or("compacted by an unknown call")?;
                 ensure!(row.purpose == Purpose::Summarise, "compacted by another call");
-                ensure!(row.end == Some(CallOutcome::Answered), "compacted before its answer");
+                let told = match &row.end {
+                    Some(CallOutcome::Answered) => true,
+                    // What does not even fit to be summarised is left out.
+                    Some(CallOutcome::Failed { fault }) => {
+                        &*fault.code == TOO_LONG_CODE && &**summary == LEFT_OUT_TEXT
+                    }
+                    _ => false,
+                };
+                ensure!(told, "compacted before its answer");
                 let turn = self.running_turn()?;
                 Audit::shortened(turn)?;
             }

@@ -5,6 +5,7 @@ use polyloop_session::history::{SUMMARISE_TEXT, SUMMARISED_OUTPUT_BYTES_MAX, pro
 use polyloop_session::item::{End, Fault};
 use polyloop_session::policy::{Effect, Mode};
 use polyloop_session::retry::TOO_LONG_CODE;
+use polyloop_session::state::LEFT_OUT_TEXT;
 use polyloop_session::{Command, Heal, Seq};
 
 use super::make::{LIMITS, created, judgement, send};
@@ -12,8 +13,8 @@ use super::retries::fault;
 use super::script::Script;
 
 const FAULT: &str = "The conversation is too long for m (400).";
-const ADVICE: &str = "The conversation is too long for m (400), and a summary did not make enough \
-    room; compact the session, start a new one, or choose a model with a larger window";
+const ADVICE: &str = "The conversation is too long for m (400). This message was left out of the \
+    conversation: send a shorter one, or choose a model with a larger window";
 const SUMMARY: &str = "user: Summary of the conversation so far:\n\n";
 
 fn long() -> String {
@@ -89,14 +90,8 @@ fn what_does_not_fit_even_then_fails_with_advice() {
 }
 
 #[test]
-fn a_summary_that_fails_or_gains_nothing_fails_the_turn_with_advice() {
-    let ends: [fn(&mut Script); 5] = [
-        |script| {
-            script.fail();
-        },
-        |script| {
-            script.fails(Heal::Shorter, TOO_LONG_CODE, "Also too long");
-        },
+fn a_summary_that_gains_nothing_fails_the_turn_with_advice() {
+    let ends: [fn(&mut Script); 3] = [
         |script| {
             script.answer(&[]);
         },
@@ -109,12 +104,57 @@ fn a_summary_that_fails_or_gains_nothing_fails_the_turn_with_advice() {
     ];
     for (at, end) in ends.into_iter().enumerate() {
         let mut script = full();
-        let before = script.sim.state.line().clone();
         end(&mut script);
         assert_eq!(fault(&script), Fault::new(TOO_LONG_CODE, ADVICE), "case {at}");
-        assert_eq!(*script.sim.state.line(), before, "case {at}");
         assert_eq!(compacted(&script), [], "case {at}");
+        script.send("three");
+        let told = script.prompt();
+        assert!(told.ends_with(&format!("user: {LEFT_OUT_TEXT}\nuser: three")), "{told}");
+        assert!(told.starts_with("user: one\nassistant: long"), "{told}");
     }
+}
+
+#[test]
+fn a_summary_that_fails_for_another_reason_leaves_the_conversation_as_it_was() {
+    let mut script = full();
+    let before = script.sim.state.line().clone();
+    script.fail();
+    let told = fault(&script);
+    assert!(told.message.contains("and no summary could be had"), "{told:?}");
+    assert_ne!(&*told.code, TOO_LONG_CODE);
+    assert_eq!(*script.sim.state.line(), before);
+    assert_eq!(compacted(&script), []);
+}
+
+/// Otherwise the session could never be used again.
+#[test]
+fn a_conversation_too_long_for_a_summary_goes_without_one() {
+    let mut script = full();
+    script.fails(Heal::Shorter, TOO_LONG_CODE, "Also too long.");
+    let notice = script.since(Seq::NONE).into_iter().rev().find_map(|event| match event {
+        Event::Noticed { text, .. } => Some(text),
+        _ => None,
+    });
+    assert_eq!(&*notice.unwrap(), "Also too long; the earlier conversation is left out");
+    assert_eq!(script.prompt(), format!("{SUMMARY}{LEFT_OUT_TEXT}\nuser: two"));
+    script.text("an answer").answer(&[]);
+    let last = script.since(Seq::NONE).pop();
+    assert!(matches!(last, Some(Event::TurnEnded { outcome: Outcome::Completed, .. })), "{last:?}");
+}
+
+/// A first message that no window holds must not stay in the way of the next.
+#[test]
+fn a_message_that_does_not_fit_is_left_out() {
+    let mut script = Script::new(Mode::Suggest);
+    script.send(&long());
+    too_long(&mut script);
+    script.text("what?").answer(&[]);
+    while script.sim.state.turn().is_some() {
+        too_long(&mut script);
+    }
+    assert_eq!(&*fault(&script).code, TOO_LONG_CODE);
+    script.send("short");
+    assert!(!script.prompt().contains("long long"), "{}", script.prompt());
 }
 
 #[test]

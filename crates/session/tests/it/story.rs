@@ -5,14 +5,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use polyloop_session::event::{Adopted, CallOutcome, Event, Purpose, Work};
+use polyloop_session::event::{Adopted, CallOutcome, Event, Outcome, Purpose, Work};
 use polyloop_session::history::{EXPLAINED_PREFIX, SUMMARY_PREFIX};
 use polyloop_session::item::{End, ItemKind, Opaque, Part};
-use polyloop_session::state::RESUME_TEXT;
+use polyloop_session::retry::TOO_LONG_CODE;
+use polyloop_session::state::{LEFT_OUT_TEXT, RESUME_TEXT};
 use polyloop_session::{CallId, ItemId, LogEntry, MessageId, Seq, Text, WaitId};
 
 use super::audit::Checked;
-use super::make::parts;
+use super::make::{parts, spoken};
 
 mod told;
 
@@ -29,6 +30,8 @@ pub struct Story {
     waits: BTreeMap<WaitId, ItemId>,
     done: BTreeSet<ItemId>,
     explained: BTreeMap<ItemId, Vec<String>>,
+    /// Where the last turn began.
+    began: Seq,
     /// The turn has no work but to compact.
     compacts: bool,
     /// How much of the story a call for a summary was told: texts and tools.
@@ -110,12 +113,31 @@ impl Story {
                 }
             }
             Event::Compacted { upto, summary, .. } => self.compacted(*upto, summary)?,
+            Event::TurnEnded { outcome: Outcome::Failed { fault }, .. }
+                if &*fault.code == TOO_LONG_CODE && !self.compacts =>
+            {
+                self.left_out();
+            }
             _ => {}
         }
         Ok(())
     }
 
+    /// A turn that did not fit is no part of the story any more.
+    fn left_out(&mut self) {
+        let from = self.began;
+        self.tools.retain(|tool| tool.seq < from);
+        let tells_of_before = |told: &Told| {
+            let Line::User(content) = &told.line else { return false };
+            spoken(content).starts_with(SUMMARY_PREFIX)
+        };
+        self.texts.retain(|told| told.seq < from || tells_of_before(told));
+        self.reasons.retain(|reason| reason.seq < from);
+        self.told(from, Line::User(parts(LEFT_OUT_TEXT)));
+    }
+
     fn turn_started(&mut self, seq: Seq, work: &Work) -> Checked {
+        self.began = seq;
         self.compacts = matches!(work, Work::Compact { .. });
         match work {
             Work::Message { message } => {

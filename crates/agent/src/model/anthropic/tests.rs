@@ -15,7 +15,7 @@ fn golden() -> Golden {
 fn it_is_reached_where_anthropic_is() {
     assert_eq!((Anthropic.name(), Anthropic.provider()), ("anthropic", "Anthropic"));
     assert_eq!(Anthropic.path("claude/x?"), "/v1/messages");
-    assert_eq!(Anthropic.models_path(), "/v1/models");
+    assert_eq!(Anthropic.models_path(), "/v1/models?limit=1000");
     assert_eq!(Anthropic.headers(), [("anthropic-version", "2023-06-01")]);
 }
 

@@ -94,10 +94,16 @@ impl Calls {
         let by_index = || self.0.iter().rposition(|call| call.index == piece.index);
         let last = || self.0.len().checked_sub(1);
         let found = match piece.index {
-            Some(_) => by_index().or_else(by_id).or_else(|| {
-                // Its first piece had no index.
-                last().filter(|at| piece.name.is_none() && self.0[*at].index.is_none())
-            }),
+            // Another index with a name begins another call, even under the same id.
+            Some(_) => by_index()
+                .or_else(|| {
+                    let same = |at: &usize| piece.name.is_none() || self.0[*at].index.is_none();
+                    by_id().filter(same)
+                })
+                .or_else(|| {
+                    // Its first piece had no index.
+                    last().filter(|at| piece.name.is_none() && self.0[*at].index.is_none())
+                }),
             None => by_id().or_else(last),
         };
         found.filter(|at| self.0[*at].goes_on(piece))

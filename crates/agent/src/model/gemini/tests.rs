@@ -19,6 +19,6 @@ fn it_is_reached_where_google_is() {
     assert_eq!(Gemini.path("models/gemini-2.5-pro"), path);
     let path = "/v1beta/models/..%2Fa%3Fb%23%C3%A9%20c:streamGenerateContent?alt=sse";
     assert_eq!(Gemini.path("../a?b#é c"), path);
-    assert_eq!(Gemini.models_path(), "/v1beta/models");
+    assert_eq!(Gemini.models_path(), "/v1beta/models?pageSize=1000");
     assert!(Gemini.headers().is_empty());
 }

@@ -44,6 +44,8 @@ pub(super) fn percent(part: u64, whole: u64) -> f64 {
     if whole == 0 {
         return 0.0;
     }
+    // More than all of it is all of it: clients draw bars with this.
+    let part = part.min(whole);
     let thousandths = u128::from(part) * 1000 + u128::from(whole) / 2;
     (thousandths / u128::from(whole)) as f64 / 10.0
 }

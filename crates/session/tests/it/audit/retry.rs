@@ -162,6 +162,13 @@ impl Audit {
                 }
                 _ => due.gave_up(fault)?,
             }
+            // Not even a summary fits: what came before goes without one.
+            if aside && !retried && &*fault.code == TOO_LONG_CODE && !stopping {
+                let begins = fault.message.trim_end_matches('.').to_string();
+                let ends = "the earlier conversation is left out".into();
+                due.owed = Some(Owed { code: "compacting", begins, ends });
+                (due.failed, due.shortened) = (None, Shortened::Told);
+            }
         }
         Ok(())
     }
@@ -213,8 +220,12 @@ impl Audit {
             _ if compacts && due.failed.is_none() => {
                 ensure!(&*fault.code == "compaction_failed", "[15] nothing failed");
             }
+            (Some(own), Shortened::Asked) => {
+                let told = fault.message.contains("no summary could be had");
+                ensure!(told && own.code == fault.code, "[15] no summary, and {fault:?}");
+            }
             (_, Shortened::Asked | Shortened::Told) => due.advised(fault)?,
-            (Some(own), Shortened::Done) if &*own.code == TOO_LONG_CODE => due.advised(fault)?,
+            (Some(own), _) if &*own.code == TOO_LONG_CODE && !compacts => due.advised(fault)?,
             (own, _) => ensure!(own.as_ref() == Some(fault), "[14] its call failed with {own:?}"),
         }
         Ok(())
