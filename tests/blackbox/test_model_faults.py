@@ -437,7 +437,7 @@ def test_one_that_is_still_too_long_is_said_so(s):
         eq(len(model.requests()), 4, f"requests to {api}")
         eq(everyone.turn("short").answer, "Fine.")
         # What to do about it is a part of the message.
-        has(told.fault, "start a new one")
+        has(told.fault, "send a shorter one")
 
 
 WINDOW_CHARS = 40_000
@@ -482,7 +482,7 @@ def test_after_a_message_beyond_the_window_a_short_one_works(s):
         for text in earlier:
             eq(everyone.turn(text).answer, "Fine.")
         told = everyone.turn("a very long message " * 5000)
-        has(told.fault, "too long", MODELS["chat"], "start a new one")
+        has(told.fault, "too long", MODELS["chat"], "send a shorter one")
         eq(everyone.turn("short").answer, "Fine.")
 
 

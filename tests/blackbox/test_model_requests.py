@@ -253,7 +253,8 @@ def calls_with(s, api, *names_and_ids):
         frames = client.turn("Go")
         eq(spoken(frames), [DONE], f"{api.name}: {name}")
         ran = [frame["success"] for frame in of(frames, "tool_completed")]
-        eq(ran, [name == "bash", True], f"{api.name}: {name}")
+        # Some models name the namespace too, and mean the tool.
+        eq(ran, [name in ("bash", "functions.bash"), True], f"{api.name}: {name}")
     model.script([say("A summary.")])
     client.send("compact")
     client.until_end()

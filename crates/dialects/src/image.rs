@@ -63,7 +63,7 @@ pub(crate) fn part(image: Image) -> Result<Part, String> {
 /// the conversation from then on.
 fn begins_as(media_type: &str, base64: &str) -> bool {
     match media_type {
-        "image/png" => base64.starts_with("iVBORw0KGgo"),
+        "image/png" => base64.starts_with("iVBORw0KGg"),
         "image/jpeg" => base64.starts_with("/9j/"),
         "image/gif" => base64.starts_with("R0lGOD"),
         // `RIFF`, a length, `WEBP`: its last three letters are a group of their own.

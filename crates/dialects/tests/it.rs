@@ -31,9 +31,11 @@ mod it {
     mod make;
     mod play;
     mod runner;
+    mod sealed;
     mod seeds;
     mod speaks;
     mod strict;
     mod texts;
     mod world;
+    mod worth;
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::Seq;
-use crate::state::{Line, Piece, State, Turn};
+use crate::id::{Seq, TurnId};
+use crate::state::{Line, Piece, State};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -62,14 +62,18 @@ pub fn compaction_cut(line: &Line) -> Option<Seq> {
 
 /// The last piece that a summary made inside a turn would take the place of: what came before the
 /// turn, if that is a good part of the whole; else as `compaction_cut`.
-pub(crate) fn turn_cut(state: &State, turn: &Turn) -> Option<Seq> {
-    let line = state.line();
-    let mut before = line.pieces().iter().filter(|piece| piece.seq < turn.id.0);
+pub(crate) fn turn_cut(line: &Line, turn: TurnId) -> Option<Seq> {
+    let mut before = line.pieces().iter().filter(|piece| piece.seq < turn.0);
     let tokens = before.clone().fold(0_u64, |sum, piece| sum.saturating_add(piece.tokens));
     match before.next_back() {
         Some(last) if tokens >= line.tokens() / 4 => Some(last.seq),
         _ => compaction_cut(line),
     }
+}
+
+/// Whether that would leave the turn's own message as it is.
+pub(crate) fn cuts_before(line: &Line, turn: TurnId) -> bool {
+    turn_cut(line, turn).is_some_and(|upto| upto < turn.0)
 }
 
 /// Tokens that would be left after folding everything up to `upto` into a summary.

@@ -48,7 +48,7 @@ pub fn prompt(state: &State, call: CallId) -> Option<Prompt> {
     let purpose = open.purpose;
     // What a turn must make room for does not fit as a whole: only what will go is told.
     let upto = match purpose {
-        Purpose::Summarise if !turn.is_compaction() => context::turn_cut(state, turn),
+        Purpose::Summarise if !turn.is_compaction() => context::turn_cut(state.line(), turn.id),
         Purpose::Summarise | Purpose::Think | Purpose::Explain { .. } => None,
     };
     let upto = upto.unwrap_or(call.0);

@@ -4,6 +4,7 @@
 //! failed one had shown is closed and never shown twice, and people are told. Knows no clock and
 //! no dice: chance comes in as an argument.
 
+use crate::context;
 use crate::event::{CallOutcome, Event, Level, Purpose};
 use crate::id::Text;
 use crate::item::Fault;
@@ -74,7 +75,8 @@ pub(crate) fn outcome(
             (CallOutcome::Retried { fault, after_ms }, Some(noticed("retry", text)))
         }
         _ => {
-            let gives_up = heal == Heal::Shorter && is_aside(turn, purpose) && worth_it;
+            let aside = heal == Heal::Shorter && is_aside(turn, purpose);
+            let gives_up = aside && worth_it && context::cuts_before(state.line(), turn.id);
             let fault = after_retries(fault, turn.retries);
             let told = gives_up.then(|| {
                 let what = bare(&fault.message);
@@ -110,7 +112,7 @@ fn is_aside(turn: &Turn, purpose: Purpose) -> bool {
 fn may_shorten(state: &State, turn: &Turn, purpose: Purpose) -> bool {
     purpose == Purpose::Think
         && turn.shorten == Shorten::No
-        && crate::context::turn_cut(state, turn).is_some()
+        && context::turn_cut(state.line(), turn.id).is_some()
 }
 
 /// `None` when the provider asks for more time than anybody waits.

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::context;
 use crate::decide::Limits;
 use crate::event::{
     Adopted, Agent, CallOutcome, Event, LogEntry, Origin, Outcome, Purpose, RunOptions, Setting,
@@ -319,7 +320,7 @@ impl State {
             matches!(outcome, Outcome::Failed { fault } if &*fault.code == TOO_LONG_CODE);
         if too_long && !turn.is_compaction() {
             // With it every later call would fail the same way.
-            self.line.leave_out(turn.id.0);
+            self.line.leave_out(turn.id.0, self.last_seq);
         }
         if !matches!(outcome, Outcome::Interrupted { .. }) {
             return;

@@ -70,14 +70,18 @@ fn user_input(payload: UserInput, id: &str, client: &Client) -> Result<Asked, Co
             InputItem::Message { role: Role::User, content: Content::Text(text) }
             | InputItem::InputText { text }
             | InputItem::OutputText { text } => content.push(text_part(text)),
-            InputItem::InputImage(image) => content.push(image_part(image)?),
+            InputItem::InputImage { image_url, media_type, data } => {
+                content.push(image_part(Image { image_url, media_type, data })?);
+            }
             InputItem::Message { role: Role::User, content: Content::Parts(parts) } => {
                 for part in parts {
                     content.push(match part {
                         InputPart::InputText { text } | InputPart::OutputText { text } => {
                             text_part(text)
                         }
-                        InputPart::InputImage(image) => image_part(image)?,
+                        InputPart::InputImage { image_url, media_type, data } => {
+                            image_part(Image { image_url, media_type, data })?
+                        }
                     });
                 }
             }

@@ -4,8 +4,6 @@ use polyloop_session::WaitId;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::image::Image;
-
 // What clients send.
 
 #[derive(Deserialize)]
@@ -32,10 +30,25 @@ pub(super) struct UserInput {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum InputItem {
-    Message { role: Role, content: Content },
-    InputText { text: String },
-    OutputText { text: String },
-    InputImage(Image),
+    Message {
+        role: Role,
+        content: Content,
+    },
+    InputText {
+        text: String,
+    },
+    OutputText {
+        text: String,
+    },
+    /// A picture: a data URL, or its kind and its base64.
+    InputImage {
+        #[serde(default)]
+        image_url: Option<String>,
+        #[serde(default)]
+        media_type: Option<String>,
+        #[serde(default)]
+        data: Option<String>,
+    },
 }
 
 #[derive(Deserialize)]
@@ -57,9 +70,21 @@ pub(super) enum Content {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum InputPart {
-    InputText { text: String },
-    OutputText { text: String },
-    InputImage(Image),
+    InputText {
+        text: String,
+    },
+    OutputText {
+        text: String,
+    },
+    /// A picture: a data URL, or its kind and its base64.
+    InputImage {
+        #[serde(default)]
+        image_url: Option<String>,
+        #[serde(default)]
+        media_type: Option<String>,
+        #[serde(default)]
+        data: Option<String>,
+    },
 }
 
 #[derive(Deserialize)]

@@ -5,12 +5,14 @@
 //! remark on the way to a tool. What a user said is shown when its turn begins, so that messages which had to wait
 //! stand where they were taken up.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use polyloop_session::event::{Adopted, CallOutcome, Outcome, Purpose, Stop, Work};
 use polyloop_session::item::{End, ItemKind, Part, ToolResult};
 use polyloop_session::wait::{Answer, Ask, Who};
 use polyloop_session::{CallId, Event, Growth, ItemId, LogEntry, MessageId, Text, WaitId};
+use serde::de::IgnoredAny;
 
 use super::wire::Told;
 use crate::conn::Out;
@@ -141,10 +143,9 @@ impl ChatEncoder {
 
     fn turn_ended(&mut self, outcome: &Outcome, out: &mut Out<'_>) {
         let Some(turn) = self.turn.take() else { return };
-        let compacts = matches!(turn.work, Work::Compact { .. });
         match outcome {
             // No chat asked for a compaction, so none waits for its end.
-            Outcome::Completed | Outcome::Interrupted { .. } if compacts => {}
+            Outcome::Completed | Outcome::Interrupted { .. } if turn.compacts() => {}
             Outcome::Completed => {
                 let fallback = if turn.denied { DENIED } else { NOTHING_SAID };
                 let message = turn.answer.as_deref().unwrap_or(fallback);
@@ -170,6 +171,10 @@ impl Turn {
             answer: None,
             denied: false,
         }
+    }
+
+    fn compacts(&self) -> bool {
+        matches!(self.work, Work::Compact { .. })
     }
 
     fn event(&mut self, entry: &LogEntry, event: &Event, out: &mut Out<'_>) {
@@ -222,6 +227,8 @@ impl Turn {
             | Event::SessionReopened { .. }
             | Event::ExplainAsked { .. }
             | Event::Compacted { .. } => {}
+            // No chat asked for a compaction, so none is told how it goes.
+            Event::Noticed { .. } if self.compacts() => {}
             // What is told in a turn is about it: a retry, an answer cut short.
             Event::Noticed { text, .. } => {
                 tell(out, Told::AgentThinking { reasoning: text });
@@ -239,7 +246,7 @@ impl Turn {
             }
         }
         if !proposal.asks {
-            tell(out, Told::ToolCall { tool_name: name, tool_args: args });
+            tell(out, Told::ToolCall { tool_name: name, tool_args: &json_of(args) });
         }
         item.proposal = Some(proposal);
     }
@@ -371,6 +378,15 @@ pub(super) fn reply(reply: &Reply) -> Frame {
 fn joined(content: &[Part]) -> String {
     let texts: Vec<Text> = content.iter().map(Part::shown).collect();
     texts.join("\n").trim().to_string()
+}
+
+/// The arguments as JSON, whatever a model wrote: what is none goes quoted.
+fn json_of(args: &str) -> Cow<'_, str> {
+    match serde_json::from_str::<IgnoredAny>(args) {
+        Ok(_) => Cow::Borrowed(args),
+        Err(_) if args.trim().is_empty() => Cow::Borrowed("{}"),
+        Err(_) => Cow::Owned(to_json(&args)),
+    }
 }
 
 fn adopted(piece: &Adopted, out: &mut Out<'_>) {

@@ -50,8 +50,10 @@ pub enum Action {
         blocks: Vec<(Kind, String)>,
         judged: Vec<Effect>,
     },
+    /// It begins to say something, and fails.
     Fail {
         call: Pick,
+        blocks: Vec<(Kind, String)>,
         heal: Heal,
     },
     Stopped(Pick),
@@ -157,7 +159,8 @@ fn action() -> impl Strategy<Value = Action> {
         2 => (pick(), judged()).prop_map(|(call, judged)| Action::Answer { call, judged }),
         9 => (pick(), vec((kind(), said()), 1..4), judged())
             .prop_map(|(call, blocks, judged)| Action::Say { call, blocks, judged }),
-        4 => (pick(), heal()).prop_map(|(call, heal)| Action::Fail { call, heal }),
+        4 => (pick(), vec((kind(), said()), 0..3), heal())
+            .prop_map(|(call, blocks, heal)| Action::Fail { call, blocks, heal }),
         2 => pick().prop_map(Action::Stopped),
         5 => (pick(), end(), any::<bool>())
             .prop_map(|(item, end, seen)| Action::EndTool { item, end, seen }),
@@ -197,7 +200,13 @@ fn end() -> impl Strategy<Value = End> {
 
 fn heal() -> impl Strategy<Value = Heal> {
     let later = |after_ms| Heal::Later { after_ms };
-    select(vec![Heal::Never, later(None), later(Some(3_000)), Heal::Once, Heal::Shorter])
+    prop_oneof![
+        1 => Just(Heal::Never),
+        1 => Just(later(None)),
+        1 => Just(later(Some(3_000))),
+        1 => Just(Heal::Once),
+        3 => Just(Heal::Shorter),
+    ]
 }
 
 fn reply() -> impl Strategy<Value = Reply> {

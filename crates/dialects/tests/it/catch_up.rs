@@ -12,7 +12,6 @@ use serde_json::{Value, json as value};
 
 use super::action::sessions;
 use super::fixture::scenarios;
-use super::kinds;
 use super::play::play;
 use super::runner::try_all;
 use super::speaks::{self, Reader, Seen, cursor_of, placeless};
@@ -317,45 +316,6 @@ fn an_answer_says_where_its_client_is() {
 #[test]
 fn a_view_that_opens_late_sends_the_same() {
     holds(late_view);
-}
-
-/// The properties above would hold for a dialect that sends nothing.
-#[test]
-fn random_sessions_are_worth_watching() {
-    type Met = BTreeMap<(&'static str, String), usize>;
-    let met = std::cell::RefCell::new(Met::new());
-    try_all(CASES.max(200), sessions(), |(start, actions)| {
-        let (updates, mut met) = (play(&start, &actions), met.borrow_mut());
-        for dialect in speaks::all() {
-            let mut count =
-                |what: &str| *met.entry((dialect.name(), what.to_string())).or_default() += 1;
-            for frame in sent(*dialect, &updates).concat() {
-                count(&kinds::kind(*dialect, &frame));
-                let cursor = frame["cursor"].as_str().unwrap_or_default();
-                if cursor.contains('~') {
-                    count("inside an item");
-                }
-                if cursor.contains(',') {
-                    count("inside two items");
-                }
-                if frame.presents.is_some() {
-                    count("asks");
-                }
-            }
-        }
-        Ok(())
-    });
-    let met = met.into_inner();
-    for dialect in speaks::all() {
-        let inside: &[&str] = match speaks::streams(*dialect) {
-            true => &["inside an item", "inside two items", "asks"],
-            false => &["asks"],
-        };
-        for kind in kinds::kinds(*dialect).iter().chain(inside) {
-            let times = met.get(&(dialect.name(), kind.to_string())).copied().unwrap_or(0);
-            assert!(times >= 5, "{kind} is too rare in {}: {met:?}", dialect.name());
-        }
-    }
 }
 
 #[test]

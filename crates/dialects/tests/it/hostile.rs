@@ -61,7 +61,6 @@ impl Known {
     /// Nothing is sent but what is known, and texts from anywhere inside an item.
     fn is_harmless(&self, frames: &[Sent]) -> Result<(), String> {
         let mut met = BTreeSet::new();
-        let pending: Vec<String> = self.pending.iter().flatten().map(Value::to_string).collect();
         for frame in frames {
             let (text, other) = self.reader.read(frame);
             if let Some((key, text)) = text {
@@ -70,7 +69,8 @@ impl Known {
             }
             if let Some(told) = other.map(|other| other.to_string()) {
                 ensure!(self.others.contains(&told), "{told} was never sent");
-                let asks = frame.presents.is_some() || pending.contains(&told);
+                // A request is sent again when it was explained, and with it what goes with it.
+                let asks = speaks::may_ask(self.dialect, frame);
                 let once = met.insert(told.clone());
                 ensure!(
                     once || asks || speaks::recurs(self.dialect, frame),

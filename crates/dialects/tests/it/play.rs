@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polyloop_session::command::{Send, Target, WaitReply};
 use polyloop_session::context::Strategy;
 use polyloop_session::event::{Level, RunOptions, Setting};
-use polyloop_session::item::{End, Fault, ItemKind, ToolResult};
+use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult};
 use polyloop_session::policy::Effect;
 use polyloop_session::retry::TOO_LONG_CODE;
 use polyloop_session::state::{Item, ToolPhase};
@@ -28,6 +28,9 @@ const LIMITS: Limits = Limits {
     bypass_allowed: true,
     retries_max: 2,
 };
+
+/// Stands in all that only providers may see.
+pub const SEALED: &str = "sealed";
 
 pub struct Play {
     pub updates: Vec<Update>,
@@ -92,19 +95,16 @@ impl Play {
             Action::EndBlock(pick) => {
                 let open: Vec<(CallId, u32)> = self.items(|_| true, |_, i| (i.call, i.block));
                 if let Some((call, block)) = choose(&open, *pick) {
-                    self.report(Report::BlockEnded { call, block, opaque: None });
+                    self.end_block(call, block);
                 }
             }
             Action::Answer { call, judged } => self.answer(*call, judged),
             Action::Say { call, blocks, judged } => {
-                for (kind, text) in blocks {
-                    self.begin(*call, *kind);
-                    let last = self.growing().last().copied();
-                    self.grow(last, &written(*kind, text));
-                }
+                self.write(*call, blocks);
                 self.answer(*call, judged);
             }
-            Action::Fail { call, heal } => {
+            Action::Fail { call, blocks, heal } => {
+                self.write(*call, blocks);
                 let fault = match heal {
                     Heal::Shorter => Fault::new(TOO_LONG_CODE, "The conversation is too long."),
                     _ => Fault::new("529", "The provider is overloaded"),
@@ -189,6 +189,27 @@ impl Play {
         self.report(Report::BlockStarted { call, block, kind });
     }
 
+    /// Blocks of a reply: some stay open, and what says nothing is whole at once.
+    fn write(&mut self, call: Pick, blocks: &[(Kind, String)]) {
+        for (number, (kind, text)) in blocks.iter().enumerate() {
+            self.begin(call, *kind);
+            let last = self.growing().last().copied();
+            self.grow(last, &written(*kind, text));
+            let open = self.items(|item| item.tool.is_none(), |_, item| (item.call, item.block));
+            let whole = number == 1 || text.is_empty();
+            if let Some((call, block)) = open.last().filter(|_| whole) {
+                self.end_block(*call, *block);
+            }
+        }
+    }
+
+    /// Ends a block with what its provider wants back.
+    fn end_block(&mut self, call: CallId, block: u32) {
+        let json = format!("{{\"{SEALED}\":{block}}}").into();
+        let opaque = Some(Opaque { provider: "p".into(), json });
+        self.report(Report::BlockEnded { call, block, opaque });
+    }
+
     fn grow(&mut self, open: Option<(ItemId, Stream)>, text: &str) {
         let Some((item, stream)) = open.filter(|_| !text.is_empty()) else { return };
         let offset = self.now.live.len(item, stream);
@@ -204,7 +225,9 @@ impl Play {
         let proposals = asked.iter().zip(judged).map(|((id, block, own), effect)| {
             let judgement = Box::new(judgement(own.unwrap_or(*effect), &["touch", "a"], None));
             let args = self.now.live.text(*id, Stream::Args).into();
-            Proposal { block: *block, args, judgement, opaque: None }
+            let json = format!("{{\"{SEALED}\":\"{block}\"}}").into();
+            let opaque = Some(Opaque { provider: "p".into(), json });
+            Proposal { block: *block, args, judgement, opaque }
         });
         let (proposals, usage) = (proposals.collect(), Some(usage()));
         let answerable = Answerable { approvals: true, questions: true };

@@ -89,15 +89,15 @@ impl Line {
         });
     }
 
-    /// Takes out all that came with a turn which did not fit, and says so in its place.
-    pub(super) fn leave_out(&mut self, from: Seq) {
+    /// Takes out all that came with a turn which did not fit, and says so at its end.
+    pub(super) fn leave_out(&mut self, from: Seq, at: Seq) {
         // A summary tells of what came before, wherever it was cut.
         let stays =
             |piece: &LinePiece| piece.seq < from || matches!(piece.piece, Piece::Summary { .. });
         self.retain(stays);
         let text: Text = LEFT_OUT_TEXT.into();
         let tokens = estimate_tokens(text.len());
-        self.push(from, tokens, Piece::User { content: vec![Part::Text { text }] });
+        self.push(at, tokens, Piece::User { content: vec![Part::Text { text }] });
     }
 
     pub(super) fn compact(&mut self, upto: Seq, summary: Text, tokens: u64) {

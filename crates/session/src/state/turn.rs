@@ -281,8 +281,13 @@ impl Turn {
                     self.retries = 0;
                 }
                 self.phase = match outcome {
-                    CallOutcome::Failed { fault } if aside && &*fault.code == TOO_LONG_CODE => {
-                        // Not even a summary can be asked for: it goes without one.
+                    // Not even a summary can be asked for: what came before goes without one. The
+                    // turn's own message does not: nobody would know what was asked.
+                    CallOutcome::Failed { fault }
+                        if aside
+                            && &*fault.code == TOO_LONG_CODE
+                            && context::cuts_before(line, self.id) =>
+                    {
                         let text: Text = LEFT_OUT_TEXT.into();
                         let tokens = estimate_tokens(text.len());
                         self.retries = 0;

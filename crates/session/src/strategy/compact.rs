@@ -34,7 +34,7 @@ pub(super) fn compacted(state: &State, turn: &Turn, limits: &Limits) -> Result<E
     };
     let cut = match turn.is_compaction() {
         true => compaction_cut(line),
-        false => turn_cut(state, turn),
+        false => turn_cut(line, turn.id),
     };
     let Some(upto) = cut else {
         return Err(failed("There is nothing to compact"));

@@ -38,12 +38,12 @@ pub(crate) fn next(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
 fn failed(turn: &Turn, fault: Option<&Fault>) -> Fault {
     let bare = |text: &str| text.trim_end().trim_end_matches('.').to_owned();
     let first = match (&turn.shorten, fault) {
+        (_, Some(fault)) if &*fault.code == TOO_LONG_CODE => bare(&fault.message),
         (Shorten::Due(first), Some(fault)) => {
             let (first, why) = (bare(&first.message), bare(&fault.message));
             let message = format!("{first}, and no summary could be had: {why}");
             return Fault { message: message.into(), ..fault.clone() };
         }
-        (_, Some(fault)) if &*fault.code == TOO_LONG_CODE => bare(&fault.message),
         (_, Some(fault)) => return fault.clone(),
         (Shorten::Due(first), None) => bare(&first.message),
         (Shorten::No | Shorten::Done, None) => bare("The conversation is too long for the model"),

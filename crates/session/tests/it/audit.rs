@@ -277,7 +277,8 @@ impl Audit {
         let row = self.calls.get_mut(&id).ok_or("an unknown call ends")?;
         ensure!(row.end.is_none(), "[6] a call ends twice");
         row.end = Some(outcome.clone());
-        Audit::attempted(turn, row.purpose, outcome, self.retries_max)?;
+        let may = (self.retries_max, self.story.summary_takes_turn());
+        Audit::attempted(turn, row.purpose, outcome, may)?;
         for (item, row) in self.items.range(ItemId(id.0)..).filter(|(_, row)| row.call == id) {
             let settled = row.end.is_some() || row.proposed.is_some();
             ensure!(settled, "[6] the call ends with item {item} open");

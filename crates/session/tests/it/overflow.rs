@@ -142,6 +142,24 @@ fn a_conversation_too_long_for_a_summary_goes_without_one() {
     assert!(matches!(last, Some(Event::TurnEnded { outcome: Outcome::Completed, .. })), "{last:?}");
 }
 
+/// A message that no window holds takes nothing with it: what was said before it stays.
+#[test]
+fn a_message_too_long_for_a_summary_is_left_out_alone() {
+    let mut script = Script::new(Mode::Suggest);
+    script.send("one").text("short").answer(&[]);
+    let Command::Send(mut huge) = send(&long()) else { panic!("a message") };
+    huge.tokens = 1_000;
+    script.command(Command::Send(huge));
+    too_long(&mut script);
+    assert!(script.prompt().contains("long long"), "only a summary of it could make room");
+    too_long(&mut script);
+    assert_eq!(fault(&script), Fault::new(TOO_LONG_CODE, ADVICE));
+    assert_eq!(compacted(&script), []);
+    script.send("two");
+    let want = format!("user: one\nassistant: short\nuser: {LEFT_OUT_TEXT}\nuser: two");
+    assert_eq!(script.prompt(), want);
+}
+
 /// A first message that no window holds must not stay in the way of the next.
 #[test]
 fn a_message_that_does_not_fit_is_left_out() {
@@ -312,4 +330,21 @@ fn a_run_of_one_call_may_be_summarised() {
     script.text("a talk").answer(&[]).tool("a").answer(&[judgement(Effect::Read)]).end_tools();
     assert_eq!(&*fault(&script).code, "max_turns");
     assert_eq!(LIMITS.retries_max, 4, "the texts above say so");
+}
+
+/// What stands for a turn that did not fit comes after the summary that was made in it.
+#[test]
+fn what_is_left_out_can_be_summarised_in_its_order() {
+    let mut script = Script::new(Mode::Suggest);
+    script.send("one");
+    too_long(&mut script);
+    script.text("s").answer(&[]);
+    too_long(&mut script);
+    assert_eq!(&*fault(&script).code, TOO_LONG_CODE);
+    script.send("two");
+    too_long(&mut script);
+    let want = format!("{SUMMARY}s\nuser: {LEFT_OUT_TEXT}\nuser: {SUMMARISE_TEXT}");
+    assert_eq!(script.prompt(), want);
+    script.text("t").answer(&[]);
+    assert_eq!(script.prompt(), format!("{SUMMARY}t\nuser: two"));
 }

@@ -187,6 +187,8 @@ impl Sim {
         ensure!(theirs == ours, "[12] ended: {ours}, the log says {theirs}");
         let known = |key| state.grants().contains(key);
         ensure!(self.audit.grants.iter().all(known), "a grant was forgotten");
+        let in_order = state.line().pieces().is_sorted_by_key(|piece| piece.seq);
+        ensure!(in_order, "[15] pieces out of order: {:?}", state.line());
         let Some(turn) = turn else { return Ok(()) };
         let again = turn.waits.keys().find(|wait| self.audit.ended_wait(**wait));
         ensure!(again.is_none(), "[3] wait {again:?} is open again");

@@ -116,15 +116,22 @@ impl Story {
             Event::TurnEnded { outcome: Outcome::Failed { fault }, .. }
                 if &*fault.code == TOO_LONG_CODE && !self.compacts =>
             {
-                self.left_out();
+                self.left_out(seq);
             }
             _ => {}
         }
         Ok(())
     }
 
+    /// Whether the summary that is asked for would take the place of the turn's own message.
+    pub fn summary_takes_turn(&self) -> bool {
+        let told = self.summarised.map_or(0, |(texts, _)| texts);
+        let last = told.checked_sub(1).and_then(|at| self.texts.get(at));
+        last.is_some_and(|last| last.seq >= self.began)
+    }
+
     /// A turn that did not fit is no part of the story any more.
-    fn left_out(&mut self) {
+    fn left_out(&mut self, seq: Seq) {
         let from = self.began;
         self.tools.retain(|tool| tool.seq < from);
         let tells_of_before = |told: &Told| {
@@ -133,7 +140,7 @@ impl Story {
         };
         self.texts.retain(|told| told.seq < from || tells_of_before(told));
         self.reasons.retain(|reason| reason.seq < from);
-        self.told(from, Line::User(parts(LEFT_OUT_TEXT)));
+        self.told(seq, Line::User(parts(LEFT_OUT_TEXT)));
     }
 
     fn turn_started(&mut self, seq: Seq, work: &Work) -> Checked {

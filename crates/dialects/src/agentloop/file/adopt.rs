@@ -4,7 +4,10 @@
 use polyloop_session::Text;
 use polyloop_session::event::Adopted;
 use polyloop_session::item::Part;
+use serde::Deserialize;
 use serde_json::{Map, Value};
+
+use crate::image::{self, Image};
 
 pub(super) fn piece(fields: &Map<String, Value>) -> Option<Adopted> {
     let kind = fields.get("event_type")?.as_str()?;
@@ -20,15 +23,25 @@ pub(super) fn piece(fields: &Map<String, Value>) -> Option<Adopted> {
 }
 
 fn user(input: &Value) -> Option<Adopted> {
-    let mut texts = Vec::new();
+    let mut content: Vec<Part> = Vec::new();
     for item in input.as_array()? {
         match item.get("content") {
-            Some(content) => texts.extend(content_texts(content)),
-            None => texts.extend(item.get("text").and_then(Value::as_str).map(Text::from)),
+            Some(Value::String(text)) => content.push(Part::Text { text: text.as_str().into() }),
+            Some(Value::Array(parts)) => content.extend(parts.iter().filter_map(part)),
+            Some(_) => {}
+            None => content.extend(part(item)),
         }
     }
-    let content: Vec<Part> = texts.into_iter().map(|text| Part::Text { text }).collect();
     (!content.is_empty()).then_some(Adopted::User { content })
+}
+
+/// A text, or a picture that is one we take.
+fn part(part: &Value) -> Option<Part> {
+    if let Some(text) = part.get("text").and_then(Value::as_str) {
+        return Some(Part::Text { text: text.into() });
+    }
+    part.get("type").filter(|kind| *kind == "input_image")?;
+    image::part(Image::deserialize(part).ok()?).ok()
 }
 
 fn content_texts(content: &Value) -> Vec<Text> {

@@ -159,7 +159,7 @@ impl Proposal {
         out.tell(&ToolStarted {
             tool_name: unified_name(name),
             tool_id: CallName::Ours(ToolId(id)),
-            arguments: Json::new(&self.args),
+            arguments: Json::object(&self.args),
         });
     }
 

@@ -1,5 +1,5 @@
-//! Values that a plain serialiser would write otherwise than clients expect: shares as plain
-//! decimals, and JSON from elsewhere, unchanged.
+//! Values that a plain serialiser would write otherwise than clients expect: shares and money as
+//! plain decimals, and JSON from elsewhere, unchanged.
 
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -55,6 +55,32 @@ impl schemars::JsonSchema for Fraction {
     }
 }
 
+/// Dollars, kept as millionths, as a plain decimal of at most six places: 0.0125.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::unified) struct Dollars {
+    pub micros: u64,
+}
+
+impl Serialize for Dollars {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let (whole, rest) = (self.micros / 1_000_000, self.micros % 1_000_000);
+        let text = format!("{whole}.{rest:06}");
+        let text = text.trim_end_matches('0').trim_end_matches('.');
+        RawValue::from_string(text.to_string()).map_err(serde::ser::Error::custom)?.serialize(to)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Dollars {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Dollars".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "number", "minimum": 0 })
+    }
+}
+
 /// JSON text from elsewhere, written as it stands; a text that is no JSON is a JSON string.
 #[derive(Serialize)]
 #[serde(transparent)]
@@ -69,6 +95,15 @@ impl Json {
         let raw = raw.filter(|raw| is_shallow(raw.get()));
         let quoted = || serde_json::value::to_raw_value(text).unwrap_or_default();
         Json(raw.unwrap_or_else(quoted))
+    }
+
+    /// An object; what a model wrote instead of one is a text.
+    pub(in crate::unified) fn object(text: &str) -> Json {
+        let json = Json::new(text);
+        match json.0.get().trim_start().starts_with('{') {
+            true => json,
+            false => Json(serde_json::value::to_raw_value(text).unwrap_or_default()),
+        }
     }
 }
 
@@ -123,6 +158,23 @@ mod tests {
         ];
         for (part, whole, want) in rows {
             assert_eq!(shown(part, whole), want, "{part}/{whole}");
+        }
+    }
+
+    #[test]
+    fn money_is_a_plain_decimal_to_the_last_millionth() {
+        let rows = [
+            (0, "0"),
+            (1, "0.000001"),
+            (12_500, "0.0125"),
+            (500_000, "0.5"),
+            (1_000_000, "1"),
+            (10_000_000, "10"),
+            (123_456_789, "123.456789"),
+            (u64::MAX, "18446744073709.551615"),
+        ];
+        for (micros, want) in rows {
+            assert_eq!(serde_json::to_string(&Dollars { micros }).unwrap(), want);
         }
     }
 

@@ -5,7 +5,7 @@ use polyloop_session::item::Usage;
 use serde::Serialize;
 
 use super::asks::{ApprovalSettled, AskUserQuestion, ControlRequest, ExitPlanMode, ToolId};
-use super::number::{Fraction, Json};
+use super::number::{Dollars, Fraction, Json};
 
 /// A message of the server.
 pub(in crate::unified) trait Told: Serialize {
@@ -156,6 +156,9 @@ pub(in crate::unified) struct Tokens {
     pub cached_tokens: u64,
     /// Input and output.
     pub total_tokens: u64,
+    /// In dollars, where the model's price is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<Dollars>,
 }
 
 impl Tokens {
@@ -165,6 +168,7 @@ impl Tokens {
             output_tokens: usage.output_tokens,
             cached_tokens: usage.cached_tokens,
             total_tokens: usage.total_tokens(),
+            cost_usd: usage.cost_micros.map(|micros| Dollars { micros }),
         }
     }
 }

@@ -117,12 +117,13 @@ impl Audit {
         Ok(())
     }
 
-    /// The end of an attempt; what the fault says decides whether there is another.
+    /// The end of an attempt; what the fault says decides whether there is another. `takes_turn`: a
+    /// summary would take the place of the turn's own message.
     pub(super) fn attempted(
         turn: &mut Turn,
         purpose: Purpose,
         outcome: &CallOutcome,
-        retries_max: u32,
+        (retries_max, takes_turn): (u32, bool),
     ) -> Checked {
         let explains = matches!(purpose, Purpose::Explain { .. });
         let aside = purpose == Purpose::Summarise && !matches!(turn.work, Work::Compact { .. });
@@ -162,12 +163,8 @@ impl Audit {
                 }
                 _ => due.gave_up(fault)?,
             }
-            // Not even a summary fits: what came before goes without one.
-            if aside && !retried && &*fault.code == TOO_LONG_CODE && !stopping {
-                let begins = fault.message.trim_end_matches('.').to_string();
-                let ends = "the earlier conversation is left out".into();
-                due.owed = Some(Owed { code: "compacting", begins, ends });
-                (due.failed, due.shortened) = (None, Shortened::Told);
+            if aside && !retried && &*fault.code == TOO_LONG_CODE && !stopping && !takes_turn {
+                due.goes_without(fault);
             }
         }
         Ok(())
@@ -220,7 +217,7 @@ impl Audit {
             _ if compacts && due.failed.is_none() => {
                 ensure!(&*fault.code == "compaction_failed", "[15] nothing failed");
             }
-            (Some(own), Shortened::Asked) => {
+            (Some(own), Shortened::Asked) if &*own.code != TOO_LONG_CODE => {
                 let told = fault.message.contains("no summary could be had");
                 ensure!(told && own.code == fault.code, "[15] no summary, and {fault:?}");
             }
@@ -259,6 +256,14 @@ impl Due {
         }
         self.delay_ms = after_ms;
         Ok(())
+    }
+
+    /// Not even a summary fits: what came before the turn goes without one.
+    fn goes_without(&mut self, fault: &Fault) {
+        let begins = fault.message.trim_end_matches('.').to_string();
+        let ends = "the earlier conversation is left out".into();
+        self.owed = Some(Owed { code: "compacting", begins, ends });
+        (self.failed, self.shortened) = (None, Shortened::Told);
     }
 
     fn gave_up(&mut self, fault: &Fault) -> Checked {

@@ -1,0 +1,83 @@
+//! Whether random sessions meet what is worth watching: every kind of message, places inside open
+//! items, and what a client could stumble over.
+
+use std::collections::BTreeMap;
+
+use polyloop_session::event::{CallOutcome, Work};
+use polyloop_session::item::End;
+use polyloop_session::{Event, Update};
+
+use super::action::sessions;
+use super::kinds;
+use super::play::play;
+use super::runner::try_all;
+use super::speaks;
+use super::world::sent;
+
+const CASES: u32 = 200;
+const HAPPENS: [&str; 3] = ["made again", "made again after a text", "compacted inside a turn"];
+
+/// What a client could stumble over: an attempt whose text was shown, a summary on the way.
+fn happened(updates: &[Update]) -> Vec<&'static str> {
+    let (mut shown, mut compacts, mut met) = (false, false, Vec::new());
+    for update in updates {
+        let Update::Logged(entry) = update else { continue };
+        match &entry.event {
+            Event::TurnStarted { work, .. } => compacts = matches!(work, Work::Compact { .. }),
+            Event::CallStarted { .. } => shown = false,
+            Event::ItemCompleted { end: End::Discarded, text, .. } => shown |= !text.is_empty(),
+            Event::CallEnded { outcome: CallOutcome::Retried { .. }, .. } => {
+                met.push(HAPPENS[usize::from(shown)]);
+            }
+            Event::Compacted { .. } if !compacts => met.push(HAPPENS[2]),
+            _ => {}
+        }
+    }
+    met
+}
+
+/// What is tried on random sessions would hold for a dialect that sends nothing.
+#[test]
+fn random_sessions_are_worth_watching() {
+    type Met = BTreeMap<(&'static str, String), usize>;
+    let met = std::cell::RefCell::new(Met::new());
+    try_all(CASES, sessions(), |(start, actions)| {
+        let (updates, mut met) = (play(&start, &actions), met.borrow_mut());
+        for what in happened(&updates) {
+            *met.entry(("log", what.to_string())).or_default() += 1;
+        }
+        for dialect in speaks::all() {
+            let mut count =
+                |what: &str| *met.entry((dialect.name(), what.to_string())).or_default() += 1;
+            for frame in sent(*dialect, &updates).concat() {
+                count(&kinds::kind(*dialect, &frame));
+                let cursor = frame["cursor"].as_str().unwrap_or_default();
+                if cursor.contains('~') {
+                    count("inside an item");
+                }
+                if cursor.contains(',') {
+                    count("inside two items");
+                }
+                if frame.presents.is_some() {
+                    count("asks");
+                }
+            }
+        }
+        Ok(())
+    });
+    let met = met.into_inner();
+    for what in HAPPENS {
+        let times = met.get(&("log", what.to_string())).copied().unwrap_or(0);
+        assert!(times >= 5, "{what}: only {times} times");
+    }
+    for dialect in speaks::all() {
+        let inside: &[&str] = match speaks::streams(*dialect) {
+            true => &["inside an item", "inside two items", "asks"],
+            false => &["asks"],
+        };
+        for kind in kinds::kinds(*dialect).iter().chain(inside) {
+            let times = met.get(&(dialect.name(), kind.to_string())).copied().unwrap_or(0);
+            assert!(times >= 5, "{kind} is too rare in {}: {met:?}", dialect.name());
+        }
+    }
+}
