@@ -24,6 +24,8 @@ use polyloop_agent::model::{Model, Models};
 
 use crate::config::{self, ModelAccess, Provider, WireApi, detect, is_own_server, settings};
 
+/// How the names of OpenAI's own models begin.
+const OPENAI_NAMES: [&str; 6] = ["gpt-", "o1", "o3", "o4", "codex", "chatgpt-"];
 /// Of a model's name.
 const NAME_CHARS_MAX: usize = 200;
 /// Whose server it is cannot be known when it is not OpenAI's own.
@@ -84,9 +86,24 @@ impl Served {
         }
     }
 
+    /// PROVIDER was set: it runs everything but what is plainly another's whose key is there.
+    fn named(&self, name: &str) -> Provider {
+        let named = self.config.provider;
+        let other = detect(name);
+        let at_home = named == Provider::OpenAi && is_own_server(&self.config.openai.base_url);
+        let plainly = match other {
+            Provider::OpenAi => OPENAI_NAMES.iter().any(|begin| name.starts_with(begin)),
+            Provider::Anthropic => name.starts_with("claude-"),
+            Provider::Google => name.starts_with("gemini-"),
+            Provider::Offline => false,
+        };
+        let reached = self.endpoint(other).is_some() && named != Provider::Offline;
+        if plainly && reached && !at_home { other } else { named }
+    }
+
     fn provider(&self, name: &str) -> Provider {
         if self.config.named {
-            return self.config.provider;
+            return self.named(name);
         }
         match detect(name) {
             // Servers at home run everybody's models.

@@ -38,6 +38,8 @@ pub enum Report {
         fault: Fault,
         heal: Heal,
         chance: Chance,
+        /// What it cost all the same, where the provider said.
+        usage: Option<Usage>,
     },
     CallStopped {
         call: CallId,
@@ -98,16 +100,18 @@ pub fn absorb(state: &State, live: &Live, limits: &Limits, report: Report) -> Ve
         Report::Answered { call, usage, proposals, answerable } => {
             answered(turn, live, call, usage, proposals, answerable)
         }
-        Report::CallFailed { call, fault, heal, chance } => {
+        Report::CallFailed { call, fault, heal, chance, usage } => {
             let Some(open) = turn.calls.get(&call) else { return Vec::new() };
             let retries_max = limits.retries_max;
             let failed = Failed { fault, heal, chance, retries_max };
             let (outcome, told) = retry::outcome(state, turn, open.purpose, failed);
-            let mut events = ended(turn, live, call, End::Discarded, outcome);
+            let mut events = ended(turn, live, call, End::Discarded, outcome, usage);
             events.extend(told);
             events
         }
-        Report::CallStopped { call } => ended(turn, live, call, End::Cut, CallOutcome::Stopped),
+        Report::CallStopped { call } => {
+            ended(turn, live, call, End::Cut, CallOutcome::Stopped, None)
+        }
         Report::ToolEnded { item, end, result } => match turn.items.get(&item) {
             Some(Item { tool: Some(ToolPhase::Running { .. }), .. }) => {
                 let text: Text = live.text(item, Stream::Output).into();
@@ -165,13 +169,20 @@ fn answered(
     events
 }
 
-fn ended(turn: &Turn, live: &Live, call: CallId, end: End, outcome: CallOutcome) -> Vec<Event> {
+fn ended(
+    turn: &Turn,
+    live: &Live,
+    call: CallId,
+    end: End,
+    outcome: CallOutcome,
+    usage: Option<Usage>,
+) -> Vec<Event> {
     if !turn.calls.contains_key(&call) {
         return Vec::new();
     }
     let mut events: Vec<Event> =
         items_of(turn, call).map(|(id, item)| cut(id, item, live, end)).collect();
-    events.push(Event::CallEnded { call, outcome, usage: None });
+    events.push(Event::CallEnded { call, outcome, usage });
     events
 }
 

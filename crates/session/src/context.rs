@@ -71,13 +71,21 @@ pub(crate) fn turn_cut(line: &Line, turn: TurnId) -> Option<Seq> {
     }
 }
 
-/// Whether that would leave the turn's own message as it is.
+/// Whether there is anything for such a summary to take the place of: what the turn is about stays
+/// as it was said.
+pub(crate) fn has_folds(line: &Line, turn: TurnId) -> bool {
+    let Some(upto) = turn_cut(line, turn) else { return false };
+    line.pieces().iter().any(|piece| !piece.stays(upto, Some(turn)))
+}
+
+/// Whether that would leave the turn's own work as it is.
 pub(crate) fn cuts_before(line: &Line, turn: TurnId) -> bool {
     turn_cut(line, turn).is_some_and(|upto| upto < turn.0)
 }
 
-/// Tokens that would be left after folding everything up to `upto` into a summary.
-pub fn tokens_after(line: &Line, upto: Seq, summary_tokens: u64) -> u64 {
-    let kept = line.pieces().iter().filter(|piece| piece.seq > upto);
+/// Tokens that would be left after folding everything up to `upto` into a summary, but for what
+/// the turn is about.
+pub fn tokens_after(line: &Line, upto: Seq, turn: Option<TurnId>, summary_tokens: u64) -> u64 {
+    let kept = line.pieces().iter().filter(|piece| piece.stays(upto, turn));
     kept.fold(summary_tokens, |sum, piece| sum.saturating_add(piece.tokens))
 }

@@ -58,7 +58,7 @@ pub fn prompt(state: &State, call: CallId) -> Option<Prompt> {
     match purpose {
         Purpose::Think => {}
         Purpose::Summarise => {
-            messages.iter_mut().for_each(shorten_output);
+            messages.iter_mut().for_each(shorten);
             messages.push(user(SUMMARISE_TEXT.into()));
         }
         Purpose::Explain { .. } => {
@@ -76,9 +76,19 @@ pub fn prompt(state: &State, call: CallId) -> Option<Prompt> {
     Some(Prompt { purpose, messages })
 }
 
-/// For a summary the beginning and the end of a long output are enough.
-fn shorten_output(message: &mut Message) {
-    let Message::ToolResult { output, .. } = message else { return };
+/// For a summary the beginning and the end of a long output are enough, and that there was a
+/// picture.
+fn shorten(message: &mut Message) {
+    let output = match message {
+        Message::User(parts) => {
+            for part in parts.iter_mut() {
+                *part = Part::Text { text: part.shown() };
+            }
+            return;
+        }
+        Message::Assistant(_) => return,
+        Message::ToolResult { output, .. } => output,
+    };
     if output.len() <= SUMMARISED_OUTPUT_BYTES_MAX {
         return;
     }

@@ -112,7 +112,7 @@ fn is_aside(turn: &Turn, purpose: Purpose) -> bool {
 fn may_shorten(state: &State, turn: &Turn, purpose: Purpose) -> bool {
     purpose == Purpose::Think
         && turn.shorten == Shorten::No
-        && context::turn_cut(state.line(), turn.id).is_some()
+        && context::has_folds(state.line(), turn.id)
 }
 
 /// `None` when the provider asks for more time than anybody waits.

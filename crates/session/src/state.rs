@@ -199,7 +199,8 @@ impl State {
             }
             Event::TurnEnded { outcome, usage: _ } => self.end_turn(outcome),
             Event::Compacted { call: _, upto, summary, summary_tokens, .. } => {
-                self.line.compact(*upto, summary.clone(), *summary_tokens);
+                let turn = self.turn.as_ref().map(|turn| turn.id);
+                self.line.compact(*upto, turn, summary.clone(), *summary_tokens);
                 if let Some(turn) = &mut self.turn {
                     turn.compacted();
                 }
@@ -316,9 +317,7 @@ impl State {
 
     fn end_turn(&mut self, outcome: &Outcome) {
         let Some(turn) = self.turn.take() else { return };
-        let too_long =
-            matches!(outcome, Outcome::Failed { fault } if &*fault.code == TOO_LONG_CODE);
-        if too_long && !turn.is_compaction() {
+        if matches!(outcome, Outcome::Failed { fault } if turn.is_hopeless(fault)) {
             // With it every later call would fail the same way.
             self.line.leave_out(turn.id.0, self.last_seq);
         }

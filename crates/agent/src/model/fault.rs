@@ -34,7 +34,7 @@ const TOO_LONG: [&str; 9] = [
     "reduce the length",
 ];
 const NO_QUOTA: [&str; 5] =
-    ["current quota", "credit balance", "billing", "spend limit", "insufficient funds"];
+    ["current quota", "credit balance", "billing hard limit", "spend limit", "insufficient funds"];
 const BUSY: [&str; 4] = ["overloaded", "rate limit", "slow_down", "try again"];
 
 pub fn failure(error: Error<'_>) -> Failure {
@@ -58,7 +58,10 @@ pub fn failure(error: Error<'_>) -> Failure {
         let message = format!("{model} cannot read its earlier reasoning ({told})");
         return Failure::new(Heal::Shorter, TOO_LONG_CODE, message);
     }
-    if status == Some(402) || code.contains("quota") || has(&NO_QUOTA) {
+    // A rate limit's sentence may name the page of bills too.
+    let limited = code.contains("rate_limit");
+    let no_quota = code.contains("quota") || code.contains("billing");
+    if status == Some(402) || no_quota || !limited && has(&NO_QUOTA) {
         let message =
             format!("{provider} says that the quota is used up; check plan and billing ({told})");
         return Failure::new(Heal::Never, "insufficient_quota", message);

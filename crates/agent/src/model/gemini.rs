@@ -34,8 +34,8 @@ impl Api for Gemini {
         "/v1beta/models?pageSize=1000"
     }
 
-    fn encode(&self, request: &Request, _model: &str, card: &Card) -> Vec<u8> {
-        encode::body(request, card)
+    fn encode(&self, request: &Request, model: &str, card: &Card) -> Vec<u8> {
+        encode::body(request, model, card)
     }
 
     fn decoder(&self) -> Box<dyn Decode> {

@@ -155,13 +155,15 @@ impl Asking {
             let message = format!("{} sent an event without end", self.endpoint.api.provider());
             Failure::new(Heal::Never, "bad_answer", message)
         })?;
-        for mut event in events {
-            // Before it is read: what is cut short later could keep a part of it.
-            event.data = self.endpoint.masked_bytes(event.data);
-            self.ready.extend(reading.decoder.event(&event));
+        for event in events {
+            let chunks = reading.decoder.event(&event);
+            // What gives nothing may be kept, so it counts as it came.
+            self.bytes += match chunks.is_empty() {
+                true => event.data.len(),
+                false => chunks.iter().map(chunk_bytes).sum(),
+            };
+            self.ready.extend(chunks);
         }
-        // The last part's chunks were all taken, so these are the new ones.
-        self.bytes += self.ready.iter().map(chunk_bytes).sum::<usize>();
         if self.bytes > ANSWER_BYTES_MAX {
             let message = format!("The model's answer has more than {ANSWER_BYTES_MAX} bytes");
             return Err(Failure::new(Heal::Never, "answer_too_long", message));
@@ -196,8 +198,17 @@ impl Endpoint {
             let refused = Refused { status, body: &body, model, retry_after_ms };
             return Err(self.explained(self.api.refusal(&refused)));
         }
-        self.is_stream(&response)?;
-        Ok(response)
+        match self.is_stream(&response) {
+            Ok(()) => Ok(response),
+            // What it says in place of an answer is the best there is to know.
+            Err(failure) if is_json(&response) => {
+                let body = self.masked_bytes(http::short_body(response).await);
+                let said: String = String::from_utf8_lossy(&body).chars().take(300).collect();
+                let message = format!("{} ({})", failure.fault.message, said.trim());
+                Err(Failure::new(Heal::Later { after_ms: None }, "bad_answer", message))
+            }
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Puts on what this provider wants to see on every request.
@@ -215,7 +226,7 @@ impl Endpoint {
             Auth::Account(tokens) => {
                 let token = tokens.get(&self.client).await?;
                 request = request.header(AUTHORIZATION, self.checked(bearer(&token))?);
-                match tokens.project() {
+                match tokens.quota_project() {
                     Some(project) => request.header("x-goog-user-project", project),
                     None => request,
                 }
@@ -367,11 +378,16 @@ async fn listed(mut response: Response) -> Vec<String> {
     rows.into_iter().flatten().filter_map(name).collect()
 }
 
+fn is_json(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json"))
+}
+
 fn chunk_bytes(chunk: &Chunk) -> usize {
     match chunk {
         Chunk::Text { text, .. } | Chunk::Args { text, .. } => text.len(),
+        Chunk::Ended { opaque, .. } => opaque.as_ref().map_or(0, |opaque| opaque.json.len()),
         Chunk::Started { .. }
-        | Chunk::Ended { .. }
         | Chunk::Usage(_)
         | Chunk::Raw { .. }
         | Chunk::Done(_)

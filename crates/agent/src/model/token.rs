@@ -19,6 +19,8 @@ const RENEWED_BEFORE: Duration = Duration::from_secs(60);
 const KEPT_BY_DEFAULT: Duration = Duration::from_secs(300);
 /// Secrets that are looked for in what the provider says.
 const HIDDEN_MAX: usize = 16;
+/// However long the provider says.
+const KEPT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 const TOKEN_TIME_MAX: Duration = Duration::from_secs(30);
 const GRANT: &str = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
 
@@ -39,8 +41,21 @@ struct Kept {
 #[derive(Deserialize)]
 struct Granted {
     access_token: String,
+    /// A number, by the book; some send it as text, or with a point.
     #[serde(default)]
-    expires_in: Option<u64>,
+    expires_in: serde_json::Value,
+}
+
+impl Granted {
+    fn good_for(&self) -> Option<Duration> {
+        let seconds = match &self.expires_in {
+            serde_json::Value::Number(number) => number.as_f64()?,
+            serde_json::Value::String(text) => text.trim().parse::<f64>().ok()?,
+            _ => return None,
+        };
+        let seconds = seconds.clamp(0.0, KEPT_MAX.as_secs_f64());
+        (!seconds.is_nan()).then(|| Duration::from_secs_f64(seconds))
+    }
 }
 
 impl Tokens {
@@ -53,8 +68,8 @@ impl Tokens {
         }
     }
 
-    pub fn project(&self) -> Option<&str> {
-        self.account.project()
+    pub fn quota_project(&self) -> Option<&str> {
+        self.account.quota_project()
     }
 
     pub async fn get(&self, client: &Client) -> Result<Secret, Failure> {
@@ -72,7 +87,7 @@ impl Tokens {
         })?;
         let token = Secret::new(&granted.access_token);
         self.hide(token.clone());
-        let good_for = granted.expires_in.map_or(KEPT_BY_DEFAULT, Duration::from_secs);
+        let good_for = granted.good_for().unwrap_or(KEPT_BY_DEFAULT);
         let good_until = Instant::now() + good_for.saturating_sub(RENEWED_BEFORE);
         *self.lock() = Some(Kept { token: token.clone(), good_until });
         Ok(token)

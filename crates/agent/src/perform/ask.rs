@@ -110,6 +110,7 @@ pub fn ask(model: Arc<dyn Model>, asked: Asked) -> BoxStream<'static, Performed>
                 "internal",
                 "The model client broke; this is a fault of the server",
             ),
+            None,
         )
     })
 }
@@ -127,10 +128,10 @@ fn refs(prompt: &Prompt) -> HashSet<Text> {
     calls.collect()
 }
 
-fn failed(call: CallId, failure: Failure) -> Report {
+fn failed(call: CallId, failure: Failure, usage: Option<Usage>) -> Report {
     let Failure { fault, heal } = failure;
     // Chance is the actor's to give.
-    Report::CallFailed { call, fault, heal, chance: Chance::default() }
+    Report::CallFailed { call, fault, heal, chance: Chance::default(), usage }
 }
 
 impl Asking {
@@ -213,7 +214,7 @@ impl Asking {
 
     fn failed(&mut self, failure: Failure) -> Option<Performed> {
         self.over = true;
-        Some(Performed::Report(failed(self.call, failure)))
+        Some(Performed::Report(failed(self.call, failure, self.priced())))
     }
 
     async fn done(&mut self, stop: Stop) -> Option<Performed> {
@@ -246,6 +247,14 @@ impl Asking {
         }
     }
 
+    /// What the call cost, with its price where that is known.
+    fn priced(&self) -> Option<Usage> {
+        let mut usage = self.usage?;
+        let price = self.model.card().price;
+        usage.cost_micros = price.map(|price| price.cost_micros(&usage));
+        Some(usage)
+    }
+
     /// Judges the calls that came whole; one that did not is never proposed.
     async fn answered(&mut self, stop: Stop) -> Report {
         let mut proposals = Vec::new();
@@ -259,11 +268,7 @@ impl Asking {
             let (judgement, opaque) = (Box::new(judgement), block.opaque.take());
             proposals.push(Proposal { block: block.number, args, judgement, opaque });
         }
-        let usage = self.usage.map(|mut usage| {
-            let price = self.model.card().price;
-            usage.cost_micros = price.map(|price| price.cost_micros(&usage));
-            usage
-        });
+        let usage = self.priced();
         // Whether anyone can answer is for the actor to say, who knows the clients.
         let (call, answerable) = (self.call, Answerable::default());
         Report::Answered { call, usage, proposals, answerable }

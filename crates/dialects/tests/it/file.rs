@@ -7,10 +7,10 @@ use polyloop_dialects::agentloop::file::{
     FileEncoder, Line, Lines, audit_line, line_time, read_line, restored,
 };
 use polyloop_dialects::{Complaint, Dialect, Reply};
-use polyloop_session::item::{End, ItemKind, ToolResult};
+use polyloop_session::item::{End, ItemKind, Part, ToolResult};
 use polyloop_session::policy::{Effect, Key};
 use polyloop_session::wait::{Answer, Instead, Then};
-use polyloop_session::{Event, LogEntry, Seq, Timestamp, Update};
+use polyloop_session::{Event, LogEntry, Seq, Text, Timestamp, Update};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -79,6 +79,23 @@ fn is_well_formed(line: &str, entry: &LogEntry, first: bool) -> Result<(), Strin
     };
     ensure!(known, "{kind:?} {way:?} with {}", fields["message_data"]);
     Ok(())
+}
+
+/// A picture is one file beside the lines, and comes back as it was.
+#[test]
+fn a_picture_is_stored_once() {
+    let data: Text = "iVBORw0KGgoA".repeat(20_000).into();
+    let mut event = queued("Look");
+    if let Event::MessageQueued { content, .. } = &mut event {
+        content.push(Part::Image { media_type: "image/png".into(), data: data.clone() });
+    }
+    let entry = entries([event]).remove(0);
+    let lines = FileEncoder::new(&session()).lines(&entry);
+    let [line] = &lines.lines[..] else { panic!("{} lines", lines.lines.len()) };
+    assert!(line.len() < 1_000, "{line}");
+    let texts: Vec<&str> = lines.blobs.iter().map(|blob| blob.text.as_str()).collect();
+    assert_eq!(texts, [&*data]);
+    survives(&mut FileEncoder::new(&session()), &entry).unwrap();
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::fs;
 
 use polyloop_dialects::agentloop::file::{FileEncoder, Line, line_time, read_line, restored};
 use polyloop_session::event::Adopted;
+use polyloop_session::item::Part;
 use polyloop_session::{Seq, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -63,6 +64,27 @@ fn user_inputs_are_loaded() {
     assert_eq!(input(message(two)), Some(Adopted::User { content: both }));
     assert_eq!(input(json!([])), None);
     assert_eq!(input(json!("Hello")), None);
+}
+
+#[test]
+fn pictures_are_loaded_where_they_are_some() {
+    const PNG: &str = "iVBORw0KGgo=";
+    let picture = Part::Image { media_type: "image/png".into(), data: PNG.into() };
+    let url = json!({"type": "input_image", "image_url": format!("data:image/png;base64,{PNG}")});
+    let text = json!({"type": "input_text", "text": "Hello"});
+    let message = |content| json!([{"type": "message", "role": "user", "content": content}]);
+    let both = [parts("Hello"), vec![picture.clone()]].concat();
+    assert_eq!(input(message(json!([text, url]))), Some(Adopted::User { content: both }));
+    let alone = Some(Adopted::User { content: vec![picture] });
+    assert_eq!(input(json!([url])), alone);
+    assert_eq!(
+        input(json!([{"type": "input_image", "media_type": "image/png", "data": PNG}])),
+        alone
+    );
+    let elsewhere = json!({"type": "input_image", "image_url": "https://example.org/a.png"});
+    let hello = Some(Adopted::User { content: parts("Hello") });
+    assert_eq!(input(message(json!([text, elsewhere]))), hello);
+    assert_eq!(input(message(json!([elsewhere]))), None);
 }
 
 #[test]

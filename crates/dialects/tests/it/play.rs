@@ -111,7 +111,7 @@ impl Play {
                 };
                 if let Some(call) = choose(&self.calls(), *call) {
                     let (heal, chance) = (*heal, Chance(500));
-                    self.report(Report::CallFailed { call, fault, heal, chance });
+                    self.report(Report::CallFailed { call, fault, heal, chance, usage: None });
                 }
             }
             Action::Stopped(call) => {

@@ -184,7 +184,7 @@ settings! {
     Context {
         CONTEXT_STRATEGY "context-strategy",
             word("a strategy", ContextStrategy::WORDS), Is("threshold"),
-            "The strategy clients are told; this version compacts only when a client asks";
+            "The strategy clients are told; this version compacts when a client asks, or when a call does not fit";
         CONTEXT_COMPACTION_THRESHOLD "context-compaction-threshold", Fraction, Is("0.8"),
             "The part of the model's context beyond which it is compacted by itself; not yet";
     }

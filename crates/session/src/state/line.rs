@@ -54,6 +54,14 @@ pub struct LinePiece {
     pub piece: Piece,
 }
 
+impl LinePiece {
+    /// Whether it stays where a summary takes the place of all up to `upto`.
+    pub(crate) fn stays(&self, upto: Seq, turn: Option<TurnId>) -> bool {
+        let asked = turn.is_some_and(|turn| turn.0 == self.seq);
+        self.seq > upto || asked && matches!(self.piece, Piece::User { .. })
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
     pieces: Vec<LinePiece>,
@@ -100,11 +108,17 @@ impl Line {
         self.push(at, tokens, Piece::User { content: vec![Part::Text { text }] });
     }
 
-    pub(super) fn compact(&mut self, upto: Seq, summary: Text, tokens: u64) {
-        self.retain(|piece| piece.seq > upto);
+    /// Inside a turn what it is about stays as it was said.
+    pub(super) fn compact(&mut self, upto: Seq, turn: Option<TurnId>, summary: Text, tokens: u64) {
+        self.retain(|piece| piece.stays(upto, turn));
         self.tokens = self.tokens.saturating_add(tokens);
         let piece = Piece::Summary { text: summary };
-        self.pieces.insert(0, LinePiece { seq: upto, tokens, piece });
+        // It stands before what the turn is about, so that its place is there too.
+        let seq = match self.pieces.first() {
+            Some(first) if first.seq <= upto => Seq(first.seq.0.saturating_sub(1)),
+            Some(_) | None => upto,
+        };
+        self.pieces.insert(0, LinePiece { seq, tokens, piece });
     }
 
     /// The newest adopted call with that reference which has no result yet.

@@ -20,6 +20,8 @@ pub struct Turn {
     pub calls_max: u32,
     /// Those that were made again count once; the summary that makes room does not.
     pub calls_made: u32,
+    /// The model took a step of the work.
+    answered: bool,
     /// How often the call that is due was made in vain.
     pub retries: u32,
     /// The call that is due must wait this long.
@@ -53,7 +55,7 @@ pub enum Shorten {
     No,
     /// A summary is due; with what to say if that fails.
     Due(Fault),
-    /// Done once in this turn; there is no second time.
+    /// Done; not again before the model has answered.
     Done,
 }
 
@@ -178,6 +180,7 @@ impl Turn {
             run,
             calls_max,
             calls_made: 0,
+            answered: false,
             retries: 0,
             retry_after_ms: 0,
             shorten: Shorten::No,
@@ -274,11 +277,17 @@ impl Turn {
             }
             Purpose::Think | Purpose::Summarise => {
                 let aside = call.purpose == Purpose::Summarise && !self.is_compaction();
+                let thought = call.purpose == Purpose::Think;
+                self.answered |= thought && matches!(outcome, CallOutcome::Answered);
                 if outcome.is_failure() {
                     line.forget(id);
                     self.answer.take_if(|summary| summary.call == id);
                 } else {
                     self.retries = 0;
+                    // Something was gained, so that there may be room to be made again.
+                    if thought && self.shorten == Shorten::Done {
+                        self.shorten = Shorten::No;
+                    }
                 }
                 self.phase = match outcome {
                     // Not even a summary can be asked for: what came before goes without one. The
@@ -319,6 +328,13 @@ impl Turn {
         }
         self.retries = self.retries.saturating_add(1);
         self.retry_after_ms = after_ms;
+    }
+
+    /// Whether a provider that refuses the turn's message this way would refuse every later call
+    /// that has it: nothing was ever answered to it.
+    pub(crate) fn is_hopeless(&self, fault: &Fault) -> bool {
+        let refused = [TOO_LONG_CODE, "invalid_request", "refused"].contains(&&*fault.code);
+        refused && !self.answered && !self.is_compaction()
     }
 
     /// The turn has no work but to compact.

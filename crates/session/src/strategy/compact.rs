@@ -40,13 +40,14 @@ pub(super) fn compacted(state: &State, turn: &Turn, limits: &Limits) -> Result<E
         return Err(failed("There is nothing to compact"));
     };
     let before = line.tokens();
-    let after = tokens_after(line, upto, tokens);
+    let own = (!turn.is_compaction()).then_some(turn.id);
+    let after = tokens_after(line, upto, own, tokens);
     if after >= before {
         let told =
             format!("Compaction was given up: it would leave {after} tokens of {before}, no gain");
         return Err(failed(&told));
     }
-    let kept = line.pieces().iter().filter(|p| p.seq > upto).count() as u64;
+    let kept = line.pieces().iter().filter(|p| p.stays(upto, own)).count() as u64;
     Ok(Event::Compacted {
         call,
         upto,

@@ -44,13 +44,27 @@ fn failed(turn: &Turn, fault: Option<&Fault>) -> Fault {
             let message = format!("{first}, and no summary could be had: {why}");
             return Fault { message: message.into(), ..fault.clone() };
         }
+        (_, Some(fault)) if turn.is_hopeless(fault) => {
+            let message = format!(
+                "{}. This message was left out of the conversation: send another",
+                bare(&fault.message)
+            );
+            return Fault { message: message.into(), ..fault.clone() };
+        }
         (_, Some(fault)) => return fault.clone(),
         (Shorten::Due(first), None) => bare(&first.message),
         (Shorten::No | Shorten::Done, None) => bare("The conversation is too long for the model"),
     };
-    let message = format!(
-        "{first}. This message was left out of the conversation: send a shorter one, or choose a \
-         model with a larger window"
-    );
-    Fault::new(TOO_LONG_CODE, message)
+    let fault = Fault::new(TOO_LONG_CODE, "");
+    let message = match turn.is_hopeless(&fault) {
+        true => format!(
+            "{first}. This message was left out of the conversation: send a shorter one, or \
+             choose a model with a larger window"
+        ),
+        false => format!(
+            "{first}, and no more room can be made in this turn; what was done stands, so say how \
+             to go on, or choose a model with a larger window"
+        ),
+    };
+    Fault { message: message.into(), ..fault }
 }

@@ -22,6 +22,8 @@ use super::story::Story;
 
 mod ask;
 mod retry;
+
+use retry::May;
 mod session;
 
 use ask::Wait;
@@ -277,7 +279,8 @@ impl Audit {
         let row = self.calls.get_mut(&id).ok_or("an unknown call ends")?;
         ensure!(row.end.is_none(), "[6] a call ends twice");
         row.end = Some(outcome.clone());
-        let may = (self.retries_max, self.story.summary_takes_turn());
+        let (takes_turn, has_more) = (self.story.summary_takes_turn(), self.story.has_more());
+        let may = May { retries_max: self.retries_max, takes_turn, has_more };
         Audit::attempted(turn, row.purpose, outcome, may)?;
         for (item, row) in self.items.range(ItemId(id.0)..).filter(|(_, row)| row.call == id) {
             let settled = row.end.is_some() || row.proposed.is_some();

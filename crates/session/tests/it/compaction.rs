@@ -85,7 +85,7 @@ fn no_line_is_cut_between_a_call_and_its_result() {
         if !begins {
             return fail(format!("what stays begins with {:?}", kept.first()));
         }
-        let tokens = tokens_after(line, upto, 0);
+        let tokens = tokens_after(line, upto, None, 0);
         if tokens > line.tokens() / 4 {
             return fail(format!("{tokens} of {} tokens stay", line.tokens()));
         }
@@ -121,8 +121,8 @@ fn token_counts_that_overflow_are_a_full_window_and_no_crash() {
     let state = &script.sim.state;
     assert_eq!(info(state, 10, LIMITS.strategy).tokens, u64::MAX);
     let upto = compaction_cut(state.line()).unwrap();
-    assert_eq!(tokens_after(state.line(), Seq::NONE, 1), u64::MAX);
-    assert_eq!(tokens_after(state.line(), upto, 1), 1);
+    assert_eq!(tokens_after(state.line(), Seq::NONE, None, 1), u64::MAX);
+    assert_eq!(tokens_after(state.line(), upto, None, 1), 1);
     script.compact().text("short").answer(&[]);
     assert_eq!(script.sim.state.line().tokens(), 2);
 }

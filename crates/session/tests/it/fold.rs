@@ -304,7 +304,8 @@ fn nonsense_is_a_session_too() {
             absorb(&state, &Live::default(), &LIMITS, stopped);
             for flaw in FLAWS {
                 let (fault, heal, chance) = (flaw.fault(), flaw.heal(), Chance(u16::MAX));
-                let failed = Report::CallFailed { call: call(seq), fault, heal, chance };
+                let failed =
+                    Report::CallFailed { call: call(seq), fault, heal, chance, usage: None };
                 absorb(&state, &Live::default(), &LIMITS, failed);
             }
             prompt(&state, call(seq));

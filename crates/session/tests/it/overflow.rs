@@ -166,10 +166,6 @@ fn a_message_that_does_not_fit_is_left_out() {
     let mut script = Script::new(Mode::Suggest);
     script.send(&long());
     too_long(&mut script);
-    script.text("what?").answer(&[]);
-    while script.sim.state.turn().is_some() {
-        too_long(&mut script);
-    }
     assert_eq!(&*fault(&script).code, TOO_LONG_CODE);
     script.send("short");
     assert!(!script.prompt().contains("long long"), "{}", script.prompt());
@@ -214,9 +210,11 @@ fn a_turn_that_fills_the_window_itself_is_folded_whole() {
     let asked = script.prompt();
     assert!(asked.contains("user: two\nassistant: call a{a}\nresult a: long"), "{asked}");
     script.text("all so far").answer(&[]);
-    assert_eq!(script.prompt(), format!("{SUMMARY}all so far"));
+    // What was asked for stays as it was said.
+    assert_eq!(script.prompt(), format!("{SUMMARY}all so far\nuser: two"));
     script.text("done").answer(&[]).send("three");
-    assert_eq!(script.prompt(), format!("{SUMMARY}all so far\nassistant: done\nuser: three"));
+    let want = format!("{SUMMARY}all so far\nuser: two\nassistant: done\nuser: three");
+    assert_eq!(script.prompt(), want);
 }
 
 #[test]
@@ -303,7 +301,7 @@ fn overflow(script: &mut Script) -> Result<(), ()> {
     }
     let (heal, chance, fault) = (Heal::Shorter, Chance(0), Fault::new(TOO_LONG_CODE, FAULT));
     let call = open(script).ok_or(())?;
-    let report = Report::CallFailed { call, fault, heal, chance };
+    let report = Report::CallFailed { call, fault, heal, chance, usage: None };
     script.sim.report(report).map_err(|_| ())?;
     for text in ["a talk", "an answer"] {
         let call = open(script).ok_or(())?;
@@ -338,13 +336,55 @@ fn what_is_left_out_can_be_summarised_in_its_order() {
     let mut script = Script::new(Mode::Suggest);
     script.send("one");
     too_long(&mut script);
-    script.text("s").answer(&[]);
-    too_long(&mut script);
+    // There is nothing that a summary could tell of.
+    assert_eq!(purposes(&script), [Purpose::Think]);
     assert_eq!(&*fault(&script).code, TOO_LONG_CODE);
     script.send("two");
     too_long(&mut script);
-    let want = format!("{SUMMARY}s\nuser: {LEFT_OUT_TEXT}\nuser: {SUMMARISE_TEXT}");
+    let want = format!("user: {LEFT_OUT_TEXT}\nuser: {SUMMARISE_TEXT}");
     assert_eq!(script.prompt(), want);
     script.text("t").answer(&[]);
     assert_eq!(script.prompt(), format!("{SUMMARY}t\nuser: two"));
+}
+
+/// A long turn may fill the window more than once; each time it goes on with what it is about.
+#[test]
+fn room_is_made_again_once_the_model_has_answered() {
+    let mut script = Script::new(Mode::Bypass);
+    script.send("one").text(&long()).answer(&[]).send("two");
+    for round in 0..3 {
+        too_long(&mut script);
+        assert_eq!(purposes(&script).last(), Some(&Purpose::Summarise), "round {round}");
+        script.text("so far").answer(&[]);
+        assert_eq!(script.prompt(), format!("{SUMMARY}so far\nuser: two"), "round {round}");
+        script.tool("a").answer(&[judgement(Effect::Read)]);
+        let a = script.tools()[0];
+        script.output(a, &long()).end_tool(a, End::Whole, None);
+    }
+    // Twice in a row gains nothing; what was done stays in the conversation.
+    too_long(&mut script);
+    script.text("so far").answer(&[]);
+    too_long(&mut script);
+    let told = fault(&script);
+    assert!(told.message.contains("what was done stands"), "{told:?}");
+    script.send("three");
+    assert_eq!(script.prompt(), format!("{SUMMARY}so far\nuser: two\nuser: three"));
+}
+
+/// A message that the provider refuses would be refused with every later call.
+#[test]
+fn a_message_that_is_refused_is_left_out_unless_something_came_of_it() {
+    for code in ["invalid_request", "refused"] {
+        let mut script = Script::new(Mode::Bypass);
+        script.send("one").fails(Heal::Never, code, "Not this.");
+        let want = "Not this. This message was left out of the conversation: send another";
+        assert_eq!(fault(&script), Fault::new(code, want));
+        script.send("two");
+        assert_eq!(script.prompt(), format!("user: {LEFT_OUT_TEXT}\nuser: two"));
+        script.tool("a").answer(&[judgement(Effect::Read)]).end_tools();
+        script.fails(Heal::Never, code, "Not this.");
+        assert_eq!(fault(&script), Fault::new(code, "Not this."));
+        script.send("three");
+        assert!(script.prompt().contains("result a: a done\nuser: three"), "{}", script.prompt());
+    }
 }

@@ -126,7 +126,7 @@ fn any_seq(sim: &Sim, about: u16) -> Seq {
 
 fn failed(call: CallId, Failure { flaw, chance }: Failure) -> Report {
     let (fault, heal, chance) = (flaw.fault(), flaw.heal(), Chance(chance));
-    Report::CallFailed { call, fault, heal, chance }
+    Report::CallFailed { call, fault, heal, chance, usage: None }
 }
 
 /// What must go back to the provider; no two are alike.

@@ -216,7 +216,8 @@ fn without_retries_there_are_none() {
         let (state, live) = (&script.sim.state, &script.sim.live);
         let (call, chance) = (script.call(), polyloop_session::Chance(0));
         let fault = Fault::new("overloaded", "Busy");
-        let report = polyloop_session::Report::CallFailed { call, fault, heal, chance };
+        let report =
+            polyloop_session::Report::CallFailed { call, fault, heal, chance, usage: None };
         let events = polyloop_session::absorb(state, live, &script.sim.limits, report);
         let [Event::CallEnded { outcome: CallOutcome::Failed { .. }, .. }] = &events[..] else {
             panic!("{heal:?}: {events:?}")
@@ -228,6 +229,7 @@ fn without_retries_there_are_none() {
 #[test]
 fn the_faults_code_says_what_could_help() {
     let mut script = Script::new(Mode::Suggest);
+    script.send("one").text("two").answer(&[]);
     script.send("go").fails(Heal::Shorter, "413", "Too large");
     assert_eq!(told(&script), ["compacting: Too large; summarising it to make room"]);
     let ended = script.since(Seq::NONE).into_iter().find_map(|event| match event {
@@ -237,6 +239,7 @@ fn the_faults_code_says_what_could_help() {
     assert_eq!(ended.unwrap(), Fault::new(TOO_LONG_CODE, "Too large"));
     for heal in [LATER, Heal::Once] {
         let mut script = Script::new(Mode::Suggest);
+        script.send("one").text("two").answer(&[]);
         script.send("go").fails(heal, TOO_LONG_CODE, "Too long");
         assert_eq!(told(&script), ["compacting: Too long; summarising it to make room"]);
     }
@@ -251,7 +254,8 @@ fn a_crash_inside_a_failure_leaves_work_to_resume() {
         let (call, fault) = (script.call(), Fault::new("overloaded", "Busy"));
         let (heal, chance) = (LATER, polyloop_session::Chance(0));
         script.sim.fuse = Some(entries);
-        let report = polyloop_session::Report::CallFailed { call, fault, heal, chance };
+        let report =
+            polyloop_session::Report::CallFailed { call, fault, heal, chance, usage: None };
         assert!(script.sim.report(report).is_err(), "the fuse burns down after {entries}");
         script.crash();
         assert!(script.sim.state.turn().is_none());

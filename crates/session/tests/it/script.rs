@@ -175,7 +175,7 @@ impl Script {
 
     pub fn fails(&mut self, heal: Heal, code: &str, message: &str) -> &mut Script {
         let (call, fault, chance) = (self.call(), Fault::new(code, message), Chance(700));
-        self.report(Report::CallFailed { call, fault, heal, chance })
+        self.report(Report::CallFailed { call, fault, heal, chance, usage: None })
     }
 
     pub fn stopped(&mut self) -> &mut Script {

@@ -19,6 +19,9 @@ mod told;
 
 pub use told::provider_accepts;
 
+/// What a provider says of a message that it would refuse with every later call.
+const HOPELESS: [&str; 3] = [TOO_LONG_CODE, "invalid_request", "refused"];
+
 #[derive(Default)]
 pub struct Story {
     texts: Vec<Told>,
@@ -32,6 +35,8 @@ pub struct Story {
     explained: BTreeMap<ItemId, Vec<String>>,
     /// Where the last turn began.
     began: Seq,
+    /// A step of its work was answered.
+    answered: bool,
     /// The turn has no work but to compact.
     compacts: bool,
     /// How much of the story a call for a summary was told: texts and tools.
@@ -87,7 +92,10 @@ impl Story {
                     self.texts.retain(|told| told.call != Some(*call));
                     self.reasons.retain(|reason| reason.call != *call);
                 }
-                CallOutcome::Answered | CallOutcome::Stopped | CallOutcome::Lost => {}
+                CallOutcome::Answered => {
+                    self.answered |= self.calls.get(call) == Some(&Purpose::Think);
+                }
+                CallOutcome::Stopped | CallOutcome::Lost => {}
             },
             Event::ItemStarted { call, item, .. } => {
                 self.items.insert(ItemId(seq), (*call, item.clone()));
@@ -114,13 +122,18 @@ impl Story {
             }
             Event::Compacted { upto, summary, .. } => self.compacted(*upto, summary)?,
             Event::TurnEnded { outcome: Outcome::Failed { fault }, .. }
-                if &*fault.code == TOO_LONG_CODE && !self.compacts =>
+                if HOPELESS.contains(&&*fault.code) && !self.answered && !self.compacts =>
             {
                 self.left_out(seq);
             }
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether there is more to tell of than the message that began the turn.
+    pub fn has_more(&self) -> bool {
+        self.texts.len() + self.tools.len() > 1
     }
 
     /// Whether the summary that is asked for would take the place of the turn's own message.
@@ -145,6 +158,7 @@ impl Story {
 
     fn turn_started(&mut self, seq: Seq, work: &Work) -> Checked {
         self.began = seq;
+        self.answered = false;
         self.compacts = matches!(work, Work::Compact { .. });
         match work {
             Work::Message { message } => {
@@ -251,15 +265,19 @@ impl Story {
             let goes = (texts, self.tools.iter().filter(gone).count());
             ensure!(told == goes, "[15] the summary was told {told:?}, and {goes:?} go");
         }
+        let own = if self.compacts { Seq::NONE } else { self.began };
+        let asked = |told: &Told| told.seq == own && matches!(told.line, Line::User(_));
         self.tools.retain(|tool| tool.seq > upto);
-        self.texts.retain(|told| told.seq > upto);
+        self.texts.retain(|told| told.seq > upto || asked(told));
+        let kept = self.texts.first().map_or(upto, |told| Seq(told.seq.0 - 1));
         self.reasons.retain(|reason| reason.seq > upto);
         let (text, tool) = (self.texts.first(), self.tools.first().map(|tool| tool.seq));
         let begins = text.is_none_or(|told| matches!(told.line, Line::User(_)));
         let begins = begins && tool.is_none_or(|seq| text.is_some_and(|told| told.seq < seq));
         ensure!(begins, "[15] what stays does not begin with what a user said");
         let line = Line::User(parts(&format!("{SUMMARY_PREFIX}{summary}")));
-        self.texts.insert(0, Told { seq: upto, call: None, item: None, line });
+        let seq = upto.min(kept);
+        self.texts.insert(0, Told { seq, call: None, item: None, line });
         Ok(())
     }
 }

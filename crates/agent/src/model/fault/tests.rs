@@ -11,7 +11,7 @@ const LATER: Heal = Heal::Later { after_ms: None };
 
 #[test]
 fn each_fault_has_its_code_and_its_cure() {
-    let cases: [(Option<u16>, &str, &str, &str, Heal); 27] = [
+    let cases: [(Option<u16>, &str, &str, &str, Heal); 28] = [
         (Some(400), "context_length_exceeded", "Too long", TOO_LONG_CODE, Heal::Shorter),
         (None, "context_length_exceeded", "Too long", TOO_LONG_CODE, Heal::Shorter),
         (
@@ -39,6 +39,13 @@ fn each_fault_has_its_code_and_its_cure() {
         (Some(429), "", "You exceeded your current quota", "insufficient_quota", Heal::Never),
         (Some(400), "", "Your credit balance is too low", "insufficient_quota", Heal::Never),
         (Some(402), "", "", "insufficient_quota", Heal::Never),
+        (
+            Some(429),
+            "rate_limit_exceeded",
+            "Add a payment method at example.org/account/billing; current quota",
+            "rate_limited",
+            LATER,
+        ),
         (Some(429), "rate_limit_exceeded", "Slow down", "rate_limited", LATER),
         (None, "rate_limit_exceeded", "Slow down", "rate_limited", LATER),
         (None, "RESOURCE_EXHAUSTED", "Slow down", "rate_limited", LATER),

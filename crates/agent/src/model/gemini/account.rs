@@ -28,7 +28,8 @@ const KEY_ENDS: &str = "-----END PRIVATE KEY-----";
 
 pub struct Account {
     email: String,
-    project: Option<String>,
+    /// Who pays, where that is not whose account it is.
+    quota_project: Option<String>,
     token_uri: String,
     key_id: Option<String>,
     key: RsaKeyPair,
@@ -88,7 +89,7 @@ impl Account {
         }
         Ok(Account {
             email: wanted("client_email")?.to_owned(),
-            project: field("project_id").map(str::to_owned),
+            quota_project: field("quota_project_id").map(str::to_owned),
             token_uri: token_uri.to_owned(),
             key_id: field("private_key_id").map(str::to_owned),
             key: key(wanted("private_key")?)?,
@@ -100,8 +101,8 @@ impl Account {
         &self.token_uri
     }
 
-    pub fn project(&self) -> Option<&str> {
-        self.project.as_deref()
+    pub fn quota_project(&self) -> Option<&str> {
+        self.quota_project.as_deref()
     }
 
     /// Says, signed, who asks for what: a JWT.
@@ -129,7 +130,7 @@ impl fmt::Debug for Account {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Account")
             .field("email", &self.email)
-            .field("project", &self.project)
+            .field("quota_project", &self.quota_project)
             .field("token_uri", &self.token_uri)
             .finish_non_exhaustive()
     }

@@ -15,15 +15,16 @@ use super::wire::{
     Role, ThinkingConfig, Tools,
 };
 use crate::model::Request;
-use crate::model::json::{self, Object};
+use crate::model::json::{self, Fields, Object};
 use crate::model::table::Card;
 
 const NO_IMAGE: &str = "[an image was attached, which this model does not take]";
 const NO_TEXT: &str = "(The message was empty.)";
 const BEGUN: &str = "(The conversation begins with your answer.)";
 const GO_ON: &str = "(Go on.)";
+const NOT_SIGNED: &str = r#"{"thoughtSignature":"skip_thought_signature_validator"}"#;
 
-pub(super) fn body(request: &Request, card: &Card) -> Vec<u8> {
+pub(super) fn body(request: &Request, model: &str, card: &Card) -> Vec<u8> {
     let config = GenerationConfig {
         max_output_tokens: Some(card.output_tokens_max).filter(|most| *most > 0),
         thinking_config: card.reasoning.then_some(ThinkingConfig { include_thoughts: true }),
@@ -34,7 +35,7 @@ pub(super) fn body(request: &Request, card: &Card) -> Vec<u8> {
         generation_config: Some(config).filter(|config| *config != nothing),
         system_instruction: instructions.map(|text| Instruction { parts: [Part::text(text)] }),
         tools: tools(request),
-        contents: contents(&request.prompt, card),
+        contents: contents(&request.prompt, wants_signatures(model), card),
     };
     serde_json::to_vec(&body).unwrap_or_default()
 }
@@ -58,12 +59,14 @@ struct Contents<'a> {
     done: Vec<Content<'a>>,
     /// The last one holds results, which stay by themselves.
     results: bool,
+    /// The model refuses calls that nobody signed.
+    signed: bool,
     /// Calls of the last answer that had ids of their own.
     ids: BTreeSet<&'a str>,
 }
 
-fn contents<'a>(prompt: &'a Prompt, card: &Card) -> Vec<Content<'a>> {
-    let mut out = Contents::default();
+fn contents<'a>(prompt: &'a Prompt, signed: bool, card: &Card) -> Vec<Content<'a>> {
+    let mut out = Contents { signed, ..Contents::default() };
     for message in &prompt.messages {
         match message {
             Message::User(parts) => {
@@ -124,7 +127,12 @@ impl<'a> Contents<'a> {
                     signed(text, true, opaque, &mut parts);
                 }
                 AssistantPart::ToolCall { call_ref, name, args, opaque } => {
-                    let kept = own(opaque).map(|kept| kept::Call::read(&kept)).unwrap_or_default();
+                    let kept = own(opaque).map(|kept| kept::Call::read(&kept));
+                    let foreign = kept.is_none();
+                    let mut kept = kept.unwrap_or_default();
+                    if foreign && self.signed && !parts.iter().any(is_call) {
+                        kept.rest = unsigned();
+                    }
                     let id = kept.has_id.then_some(&**call_ref);
                     self.ids.extend(id);
                     let args = json::arguments(args);
@@ -145,6 +153,21 @@ impl<'a> Contents<'a> {
         self.results = false;
         self.done.push(Content { role: Role::Model, parts });
     }
+}
+
+/// From the third generation on, the first call of a reply must be signed.
+fn wants_signatures(model: &str) -> bool {
+    let name = model.strip_prefix("models/").unwrap_or(model);
+    !["gemini-1", "gemini-2"].iter().any(|old| name.starts_with(old))
+}
+
+/// What the provider takes in place of a signature, for calls that another model made.
+fn unsigned() -> Fields {
+    Object::read(NOT_SIGNED).map(|fields| fields.without(&[])).unwrap_or_default()
+}
+
+fn is_call(part: &Part<'_>) -> bool {
+    matches!(part, Part::Call { .. })
 }
 
 /// Puts a text back into the parts it came in; says whether it could.

@@ -143,7 +143,13 @@ impl Play {
             Action::Fail(heal) => {
                 if let Some(call) = self.call() {
                     let (heal, chance) = (*heal, Chance(500));
-                    self.report(Report::CallFailed { call, fault: fault(), heal, chance });
+                    self.report(Report::CallFailed {
+                        call,
+                        fault: fault(),
+                        heal,
+                        chance,
+                        usage: None,
+                    });
                 }
             }
             Action::Stopped => {

@@ -38,6 +38,15 @@ pub struct Due {
     owed: Option<Owed>,
 }
 
+/// What may follow from a failure.
+pub struct May {
+    pub retries_max: u32,
+    /// A summary would take the place of the turn's own work.
+    pub takes_turn: bool,
+    /// There is more to tell of than what the turn is about.
+    pub has_more: bool,
+}
+
 /// What became of a conversation that did not fit, once in a turn.
 #[derive(Debug, Default, PartialEq)]
 enum Shortened {
@@ -123,13 +132,20 @@ impl Audit {
         turn: &mut Turn,
         purpose: Purpose,
         outcome: &CallOutcome,
-        (retries_max, takes_turn): (u32, bool),
+        May { retries_max, takes_turn, has_more }: May,
     ) -> Checked {
         let explains = matches!(purpose, Purpose::Explain { .. });
         let aside = purpose == Purpose::Summarise && !matches!(turn.work, Work::Compact { .. });
         let (fault, retried) = match outcome {
             CallOutcome::Answered if aside => {
                 turn.due.shortened = Shortened::Told;
+                return Ok(());
+            }
+            CallOutcome::Answered if purpose == Purpose::Think => {
+                // Something was gained, and room may be made once more.
+                if turn.due.shortened == Shortened::Done {
+                    turn.due.shortened = Shortened::No;
+                }
                 return Ok(());
             }
             CallOutcome::Answered | CallOutcome::Stopped | CallOutcome::Lost => return Ok(()),
@@ -144,7 +160,7 @@ impl Audit {
                 && match flaw {
                     Flaw::Overloaded | Flaw::Limited => made <= retries_max,
                     Flaw::Empty => made == 1 && retries_max > 0,
-                    Flaw::TooLong => purpose == Purpose::Think && fits,
+                    Flaw::TooLong => purpose == Purpose::Think && fits && has_more,
                     Flaw::Refused | Flaw::Exhausted => false,
                 };
             ensure!(
@@ -223,7 +239,12 @@ impl Audit {
             }
             (_, Shortened::Asked | Shortened::Told) => due.advised(fault)?,
             (Some(own), _) if &*own.code == TOO_LONG_CODE && !compacts => due.advised(fault)?,
-            (own, _) => ensure!(own.as_ref() == Some(fault), "[14] its call failed with {own:?}"),
+            (Some(own), _) => {
+                let own_words = own.message.trim_end_matches('.');
+                let same = own.code == fault.code && fault.message.starts_with(own_words);
+                ensure!(same, "[14] its call failed with {own:?}");
+            }
+            (None, _) => return Err(format!("[14] nothing failed, and {fault:?}")),
         }
         Ok(())
     }

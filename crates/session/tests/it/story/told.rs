@@ -2,7 +2,7 @@
 
 use polyloop_session::event::Purpose;
 use polyloop_session::history::{AssistantPart, Message, Prompt, SUMMARISE_TEXT};
-use polyloop_session::item::Opaque;
+use polyloop_session::item::{Opaque, Part};
 use polyloop_session::{CallId, Text};
 
 use super::{Asked, Line, Reason, Story, Tool};
@@ -39,6 +39,13 @@ impl Story {
         let (mut lines, mut answered) = (self.lines(call), self.answered(call));
         if prompt.purpose == Purpose::Summarise {
             answered.iter_mut().zip(&tools).for_each(shorten);
+            // A summary is told that there was a picture, not which.
+            for line in &mut lines {
+                let Line::User(content) = line else { continue };
+                for part in content {
+                    *part = Part::Text { text: part.shown() };
+                }
+            }
         }
         if prompt.purpose == Purpose::Summarise && !self.compacts {
             // Only what will go is told; that it is told whole is seen when it goes.
@@ -46,7 +53,8 @@ impl Story {
             ensure!(tools.len() <= answered.len(), "[6] {tools:?} are more than {answered:?}");
             // A file that another program left may begin with a call that has no result.
             let loose = self.tools.iter().any(|tool| tool.result.is_none());
-            ensure!(loose || !texts.is_empty(), "[15] nothing to summarise");
+            let told = texts.len() + tools.len();
+            ensure!(loose || told > 0, "[15] nothing to summarise");
             lines.truncate(texts.len());
             answered.truncate(tools.len());
             self.summarised = Some((texts.len(), tools.len()));

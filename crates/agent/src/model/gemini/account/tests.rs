@@ -49,7 +49,7 @@ fn an_assertion_says_who_asks_for_what() {
     assert_eq!(claims, wanted);
     assert_eq!(decoded(signature).len(), 256);
     assert_eq!(account.token_uri(), "https://oauth2.googleapis.com/token");
-    assert_eq!(account.project(), Some("test-only-project"));
+    assert_eq!(account.quota_project(), None);
 }
 
 #[test]
@@ -109,7 +109,8 @@ fn what_is_wrong_is_named_and_the_key_is_not() {
         "http://127.0.0.1:8/t"
     );
     assert_eq!(with("token_uri", json!(null)).unwrap().token_uri(), TOKEN_URI);
-    assert_eq!(with("project_id", json!(null)).unwrap().project(), None);
+    let paid = with("quota_project_id", json!("payer")).unwrap();
+    assert_eq!(paid.quota_project(), Some("payer"));
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn it_is_shown_without_its_key() {
     let shown = format!("{:?}", Account::read(&test_file()).unwrap());
     assert_eq!(
         shown,
-        "Account { email: \"test-only@example.iam.gserviceaccount.com\", project: \
-         Some(\"test-only-project\"), token_uri: \"https://oauth2.googleapis.com/token\", .. }"
+        "Account { email: \"test-only@example.iam.gserviceaccount.com\", quota_project: \
+         None, token_uri: \"https://oauth2.googleapis.com/token\", .. }"
     );
 }
