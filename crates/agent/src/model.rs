@@ -28,6 +28,8 @@ pub mod responses;
 pub mod secret;
 pub mod sse;
 pub mod table;
+#[cfg(test)]
+mod testing;
 pub mod token;
 
 pub trait Model: Send + Sync + 'static {

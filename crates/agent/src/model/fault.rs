@@ -90,7 +90,7 @@ pub fn failure(error: Error<'_>) -> Failure {
         }
         Some(407) => {
             let message = format!("The proxy wants to know who asks ({told})");
-            Failure::new(Heal::Never, "proxy", message)
+            Failure::new(later, "proxy", message)
         }
         Some(408 | 409 | 425 | 500..=599) => {
             let message = format!("{provider} has trouble ({told})");

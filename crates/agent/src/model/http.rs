@@ -92,10 +92,6 @@ pub fn unreachable(error: &reqwest::Error, host: &str) -> Failure {
     if error.is_timeout() {
         return Failure::new(later, "timeout", format!("{host} did not answer in time ({why})"));
     }
-    if why.to_lowercase().contains("proxy") && (why.contains("407") || why.contains("auth")) {
-        let message = format!("The proxy on the way to {host} wants to know who asks ({why})");
-        return Failure::new(Heal::Never, "proxy", message);
-    }
     if error.is_builder() {
         let message = format!("The request to {host} cannot be made ({why})");
         return Failure::new(Heal::Never, "invalid_request", message);

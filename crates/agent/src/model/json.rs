@@ -250,6 +250,4 @@ fn past_tag(page: &str) -> &str {
 }
 
 #[cfg(test)]
-pub(in crate::model) mod testing;
-#[cfg(test)]
 mod tests;

@@ -14,9 +14,6 @@ use super::json::{self, Object};
 use super::sse::Event;
 use super::table::Card;
 
-#[cfg(test)]
-pub mod testing;
-
 /// Of the words of a refusal.
 const SHOWN_CHARS_MAX: usize = 200;
 /// Stands where a model that takes no pictures would find one.

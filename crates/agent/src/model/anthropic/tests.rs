@@ -1,15 +1,33 @@
+//! Anthropic's Messages interface. `golden/models/anthropic` holds requests and answers.
+
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use super::*;
-use crate::model::json::testing::Golden;
+use crate::model::testing::Interface;
 
 mod answers;
 mod refusals;
 mod requests;
 
-fn golden() -> Golden {
-    Golden::new("anthropic")
-}
+const API: Interface = Interface {
+    api: &Anthropic,
+    folder: "anthropic",
+    model: "claude-sonnet-4-5-20250929",
+    instructions: "You help with code.",
+    tools: ["Runs a command.", "Changes files."],
+    words: WORDS,
+    keeps_objects: false,
+};
+
+const WORDS: &str = r#"
+    type index message message_start message_delta message_stop usage delta content_block
+    content_block_start content_block_delta content_block_stop ping error text text_delta
+    thinking thinking_delta signature signature_delta redacted_thinking data tool_use id name
+    input input_json_delta partial_json citations_delta server_tool_use stop_reason stop_details
+    refusal category explanation end_turn max_tokens overloaded_error input_tokens output_tokens
+    cache_read_input_tokens cache_creation_input_tokens output_tokens_details thinking_tokens
+    bash {"a":1}
+"#;
 
 #[test]
 fn it_is_reached_where_anthropic_is() {

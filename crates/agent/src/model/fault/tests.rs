@@ -60,7 +60,7 @@ fn each_fault_has_its_code_and_its_cure() {
         (Some(403), "permission_error", "No", "unauthorized", Heal::Never),
         (Some(404), "model_not_found", "No", "not_found", Heal::Never),
         (Some(302), "", "", "redirected", Heal::Never),
-        (Some(407), "", "", "proxy", Heal::Never),
+        (Some(407), "", "", "proxy", LATER),
         (Some(400), "invalid_request_error", "messages: empty", "invalid_request", Heal::Never),
         (Some(413), "request_too_large", "Too many bytes", "invalid_request", Heal::Never),
         (None, "invalid_prompt", "Not this", "refused", Heal::Never),

@@ -1,17 +1,13 @@
+//! What a refusal means.
+
 use serde_json::json;
 
 use super::*;
+use crate::model::testing::{LATER, check_failure as check};
 
 fn refused(status: u16, body: &[u8], retry_after_ms: Option<u64>) -> Failure {
-    Anthropic.refusal(&Refused { status, body, model: "claude-opus-4-8", retry_after_ms })
+    API.on("claude-opus-4-8").refused(status, body, retry_after_ms)
 }
-
-fn check(failure: &Failure, heal: Heal, code: &str, message: &str) {
-    assert_eq!((failure.heal, &*failure.fault.code), (heal, code), "{failure:?}");
-    assert_eq!(&*failure.fault.message, message);
-}
-
-const LATER: Heal = Heal::Later { after_ms: None };
 
 fn error(kind: &str, message: &str) -> Vec<u8> {
     let error = json!({"type": kind, "message": message});
@@ -57,26 +53,12 @@ fn reasoning_that_went_stale_is_left_behind_with_a_summary() {
 
 #[test]
 fn errors_of_whoever_stands_in_front() {
-    let page = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1>";
-    let told = "Anthropic has trouble (502: 502 Bad Gateway 502 Bad Gateway)";
-    check(&refused(502, page, None), LATER, "provider_error", told);
-    check(&refused(500, b"", None), LATER, "provider_error", "Anthropic has trouble (500)");
-    check(
-        &refused(503, b"\xff\xfe", None),
-        LATER,
-        "provider_error",
-        "Anthropic has trouble (503: \u{fffd}\u{fffd})",
-    );
-    let cut = br#"{"type":"error","error":{"type":"api_error","mess"#;
-    let told = r#"Anthropic has trouble (500: {"type":"error","error":{"type":"api_error","mess)"#;
-    check(&refused(500, cut, None), LATER, "provider_error", told);
+    API.check_errors_in_front();
     for (body, words) in [
-        (&br#"{"error":"no such route"}"#[..], "no such route"),
-        (br#"{"detail":"Not Found"}"#, "Not Found"),
-        (br#"{"message":"gone"}"#, "gone"),
-        (br#"{"error":{"message":"nope","code":404}}"#, "nope"),
+        (r#"{"detail":"Not Found"}"#, "Not Found"),
+        (r#"{"error":{"message":"nope","code":404}}"#, "nope"),
     ] {
-        let failure = refused(404, body, None);
+        let failure = refused(404, body.as_bytes(), None);
         assert!(failure.fault.message.ends_with(&format!("(404: {words})")), "{failure:?}");
     }
 }

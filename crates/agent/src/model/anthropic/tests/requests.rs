@@ -1,23 +1,15 @@
-use std::sync::Arc;
+//! What is sent for which prompt.
 
-use polyloop_session::event::Purpose;
-use polyloop_session::history::{EXPLAINED_PREFIX, Message, SUMMARISE_TEXT, SUMMARY_PREFIX};
-use polyloop_session::item::Part;
-use polyloop_session::{Seq, WaitId};
+use polyloop_session::history::{Message, SUMMARY_PREFIX};
 use serde_json::Value;
 
 use super::*;
-use crate::model::json::testing::{
-    call, card, opaque, request, result, says, thought, tools, user,
-};
+use crate::model::testing::*;
 
-const OLDER: &str = "claude-sonnet-4-5-20250929";
 const NEWER: &str = "claude-opus-4-8";
 const NEWEST: &str = "claude-opus-5-5";
 
-fn image(media_type: &str) -> Part {
-    Part::Image { media_type: media_type.into(), data: "iVBORw0KGgo=".into() }
-}
+requests_hold!(API);
 
 /// Reasoning, two calls, their results.
 fn work() -> Vec<Message> {
@@ -54,103 +46,68 @@ fn foreign_work() -> Vec<Message> {
     ]
 }
 
-fn check(name: &str, messages: Vec<Message>, model: &str) {
-    golden().check_request(&Anthropic, name, &request(messages), model);
-}
-
-fn body(request: &Request, model: &str) -> Value {
-    serde_json::from_slice(&Anthropic.encode(request, model, &card())).unwrap()
+fn body(request: &Request) -> Value {
+    API.value(request, &card())
 }
 
 #[test]
 fn plain_text() {
-    check("text", vec![user("Grüße, \"Welt\" 👋\n")], OLDER);
+    API.check("text", vec![user("Grüße, \"Welt\" 👋\n")]);
 }
 
 #[test]
 fn a_model_that_thinks_by_itself() {
-    check("adaptive", vec![user("Hi")], NEWER);
+    API.on(NEWER).check("adaptive", vec![user("Hi")]);
 }
 
 #[test]
 fn images() {
-    let parts = vec![
-        Part::Text { text: "Look:".into() },
-        image("image/png"),
-        image("image/tiff"),
-        Part::Text { text: " \n".into() },
-    ];
-    check("image", vec![Message::User(parts.clone())], OLDER);
-    let blind = crate::model::table::Card { images: false, ..card() };
-    let body = Anthropic.encode(&request(vec![Message::User(parts)]), OLDER, &blind);
-    let body: Value = serde_json::from_slice(&body).unwrap();
-    let told = "[an image was attached, which this model does not take]";
-    assert_eq!(body["messages"][0]["content"][1]["text"], told);
+    let parts = vec![text("Look:"), image("image/png"), image("image/tiff"), text(" \n")];
+    API.check("image", vec![Message::User(parts)]);
 }
 
 #[test]
 fn reasoning_and_calls() {
-    check("work", work(), OLDER);
-    let mut later = work();
-    later.push(user("And now?"));
-    later.push(user("Well?"));
-    check("work-and-more", later, NEWER);
+    API.check("work", work());
+    API.on(NEWER).check_work_and_more(work());
 }
 
 #[test]
 fn work_of_another_provider() {
-    check("foreign", foreign_work(), OLDER);
+    API.check("foreign", foreign_work());
 }
 
 #[test]
 fn after_a_summary() {
     let mut messages = vec![user(&format!("{SUMMARY_PREFIX}We looked."))];
     messages.extend(work());
-    check("summary", messages.clone(), NEWER);
-    check("summary-newest", messages, NEWEST);
+    API.on(NEWER).check("summary", messages.clone());
+    API.on(NEWEST).check("summary-newest", messages);
 }
 
 #[test]
 fn an_explanation() {
-    let explained = user(&format!("{EXPLAINED_PREFIX}It lists files."));
-    let mut messages = work();
-    messages.push(explained);
-    check("explained", messages, OLDER);
-
-    let mut messages = work();
-    messages.push(user("Before I decide: explain."));
-    let mut asking = request(messages);
-    asking.prompt.purpose = Purpose::Explain { wait: WaitId(Seq(3)) };
-    asking.tools = Arc::new([]);
-    golden().check_request(&Anthropic, "explain", &asking, OLDER);
+    API.check_explain(&work());
 }
 
 #[test]
 fn a_summary() {
-    let mut messages = work();
-    messages.push(user(SUMMARISE_TEXT));
-    let mut asking = request(messages);
-    asking.prompt.purpose = Purpose::Summarise;
-    asking.tools = Arc::new([]);
-    golden().check_request(&Anthropic, "summarise", &asking, NEWEST);
+    API.on(NEWEST).check_summarise(work());
 }
 
 #[test]
-fn a_user_begins_and_ends() {
-    let answered = |text: &str| Message::Assistant(vec![says(text)]);
-    let messages = vec![answered("Well:"), answered("Half an ans"), user(" "), answered("So.")];
-    check("ends", messages, OLDER);
-    assert_eq!(body(&request(vec![]), OLDER)["messages"].as_array().unwrap().len(), 1);
+fn a_user_is_asked_at_least() {
+    assert_eq!(body(&API.request(vec![]))["messages"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn nothing_is_said_without_words() {
     let messages =
         vec![user("Hi"), Message::Assistant(vec![says(""), says(" \n")]), user("Hello?")];
-    let mut bare = request(messages);
+    let mut bare = API.request(messages);
     bare.instructions = " ".into();
-    bare.tools = Arc::new([]);
-    let body = body(&bare, OLDER);
+    bare.tools = [].into();
+    let body = body(&bare);
     assert_eq!((&body["system"], &body["tools"]), (&Value::Null, &Value::Null));
     assert_eq!(body["messages"].as_array().unwrap().len(), 1);
     assert_eq!(body["messages"][0]["content"].as_array().unwrap().len(), 2);
@@ -159,9 +116,8 @@ fn nothing_is_said_without_words() {
 #[test]
 fn thinking_fits_into_the_answer() {
     let thinking = |output_tokens_max, reasoning| {
-        let card = crate::model::table::Card { output_tokens_max, reasoning, ..card() };
-        let body = Anthropic.encode(&request(vec![user("Hi")]), OLDER, &card);
-        let body: Value = serde_json::from_slice(&body).unwrap();
+        let card = Card { output_tokens_max, reasoning, ..card() };
+        let body = API.value(&API.request(vec![user("Hi")]), &card);
         (body["max_tokens"].as_u64().unwrap(), body["thinking"]["budget_tokens"].as_u64())
     };
     assert_eq!(thinking(64_000, true), (32_000, Some(8_000)));
@@ -174,7 +130,7 @@ fn thinking_fits_into_the_answer() {
 
 #[test]
 fn work_begun_without_thinking_is_finished_without() {
-    let thinks = |messages: Vec<Message>| body(&request(messages), OLDER)["thinking"].is_object();
+    let thinks = |messages: Vec<Message>| body(&API.request(messages))["thinking"].is_object();
     assert!(thinks(work()) && !thinks(foreign_work()));
     // Only the first step of a piece of work begins with it.
     let mut second = work();
@@ -193,7 +149,7 @@ fn two_ids_stay_two() {
     let calls = ids.iter().map(|id| call(id, "bash", "{}", None)).collect();
     let mut messages = vec![user("Hi"), Message::Assistant(calls)];
     messages.extend(ids.iter().map(|id| result(id, "bash", "ok", false)));
-    let body = body(&request(messages), OLDER);
+    let body = body(&API.request(messages));
     let calls = body["messages"][1]["content"].as_array().unwrap();
     let results = body["messages"][2]["content"].as_array().unwrap();
     let mut seen = std::collections::BTreeSet::new();
@@ -211,37 +167,26 @@ fn two_ids_stay_two() {
 /// A growing conversation begins as the shorter one did, but for the marks of the cache.
 #[test]
 fn what_was_asked_before_is_found_in_the_cache() {
-    let mut messages = work();
-    messages.push(Message::Assistant(vec![says("Two files.")]));
-    messages.push(user("And now?"));
-    messages.push(Message::Assistant(vec![says("Half"), says("")]));
-    messages.push(Message::Assistant(vec![says("Whole.")]));
-    messages.push(user("Thanks."));
+    let messages = goes_on(work());
     let mark = r#","cache_control":{"type":"ephemeral"}"#;
-    let asked = |count: usize| {
-        let body = Anthropic.encode(&request(messages[..count].to_vec()), NEWER, &card());
-        String::from_utf8(body).unwrap()
-    };
-    let whole = asked(messages.len());
+    let bodies = API.on(NEWER).grown(&messages, &[1, 4, 6, 7, messages.len()], &card());
+    let (whole, parts) = bodies.split_last().unwrap();
     let tools_and_system = whole.find(r#","messages":"#).unwrap();
-    for count in [1, 4, 6, 7] {
-        let part = asked(count);
+    for part in parts {
         assert!(part.matches(mark).count() <= 4, "{part}");
         assert_eq!(part[..tools_and_system], whole[..tools_and_system]);
-        let part = part.replace(mark, "");
-        let common = part.strip_suffix("}]}]}").unwrap();
-        assert!(whole.replace(mark, "").starts_with(common), "{common}\n{whole}");
+        begins(&whole.replace(mark, ""), &part.replace(mark, ""), "}]}]}");
     }
 }
 
 #[test]
 fn a_tool_is_told_of_once_it_was_used() {
-    let mut asking = request(work());
-    asking.tools = Arc::new([]);
-    let told = body(&asking, OLDER);
+    let mut asking = API.request(work());
+    asking.tools = [].into();
+    let told = body(&asking);
     assert_eq!(told["tool_choice"]["type"], "none");
     assert_eq!(told["tools"].as_array().unwrap().len(), 1);
     assert_eq!(told["tools"][0]["name"], "bash");
-    asking.tools = tools();
-    assert!(body(&asking, OLDER)["tool_choice"].is_null());
+    asking.tools = API.tools();
+    assert!(body(&asking)["tool_choice"].is_null());
 }

@@ -6,30 +6,18 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::model::openai::testing::*;
 use crate::model::sse::Event;
+use crate::model::testing::*;
 use crate::model::{Chunk, Stop};
 
-#[test]
-fn answers_are_as_in_the_files() {
-    golden().check_answers(&API);
-}
-
-#[test]
-fn where_bytes_are_split_makes_no_difference() {
-    golden().check_splits(&API);
-}
-
-fn event(value: &serde_json::Value) -> Event {
-    Event { name: String::new(), data: value.to_string().into_bytes() }
-}
+answers_hold!(API);
 
 /// The chunks of an answer with these deltas, which then stops.
 fn read(deltas: &[serde_json::Value]) -> Vec<Chunk> {
     let of = |delta| event(&json!({ "choices": [{ "delta": delta }] }));
     let mut events: Vec<Event> = deltas.iter().map(of).collect();
     events.push(event(&json!({ "choices": [{ "delta": {}, "finish_reason": "stop" }] })));
-    chunks(&API, &events)
+    API.chunks(&events)
 }
 
 fn opaques(chunks: &[Chunk]) -> Vec<Opaque> {
@@ -42,11 +30,11 @@ fn opaques(chunks: &[Chunk]) -> Vec<Opaque> {
 
 #[test]
 fn details_go_back_as_they_were_put_together() {
-    let chunks = answer(&API, &golden().answer("reasoning-details"));
-    let thought = thinks("I should look.", opaques(&chunks).pop());
-    let call = calls("toolu_1", "bash", "{}", None);
+    let chunks = API.answer(&API.stream("reasoning-details"));
+    let thought = thought("I should look.", opaques(&chunks).pop());
+    let call = call("toolu_1", "bash", "{}", None);
     let messages = vec![user("Hi"), Message::Assistant(vec![thought, call])];
-    let body = String::from_utf8(API.encode(&request(messages), MODEL, &card())).unwrap();
+    let body = API.body(&API.request(messages), &card());
     let details = json!([
         {
             "type": "reasoning.text", "text": "I should look.", "signature": "EqQB+sig==",
@@ -62,10 +50,10 @@ fn details_go_back_as_they_were_put_together() {
 
 #[test]
 fn a_calls_own_fields_go_back_with_it() {
-    let chunks = answer(&API, &golden().answer("extra-content"));
-    let call = calls("function-call-1", "bash", "{}", opaques(&chunks).pop());
+    let chunks = API.answer(&API.stream("extra-content"));
+    let call = call("function-call-1", "bash", "{}", opaques(&chunks).pop());
     let messages = vec![user("Hi"), Message::Assistant(vec![call])];
-    let body = String::from_utf8(API.encode(&request(messages), MODEL, &card())).unwrap();
+    let body = API.body(&API.request(messages), &card());
     let extra = r#"},"extra_content":{"google":{"thought_signature":"CpcBAd+/sig="}}}"#;
     assert!(body.contains(extra), "{body}");
 }
@@ -155,7 +143,7 @@ fn arguments_do_not_wait_for_a_name_for_ever() {
 fn a_reason_to_finish_is_needed_unless_the_last_event_came() {
     let says = event(&json!({ "choices": [{ "delta": { "content": "Hi" } }] }));
     let last = Event { name: String::new(), data: b"[DONE]".to_vec() };
-    let ends = |events: &[Event]| chunks(&API, events).pop();
+    let ends = |events: &[Event]| API.chunks(events).pop();
     assert!(matches!(ends(std::slice::from_ref(&says)), Some(Chunk::Text { .. })));
     assert_eq!(ends(&[says, last.clone()]), Some(Chunk::Done(Stop::End)));
     assert_eq!(ends(&[last]), Some(Chunk::Done(Stop::End)));
@@ -166,80 +154,14 @@ fn a_reason_to_finish_is_needed_unless_the_last_event_came() {
 fn a_message_that_was_not_streamed_is_read() {
     let message = json!({ "role": "assistant", "content": "Hi", "reasoning_content": "Hm" });
     let whole = json!({ "choices": [{ "message": message, "finish_reason": "length" }] });
-    let told = chunks(&API, &[event(&whole)]);
+    let told = API.chunks(&[event(&whole)]);
     assert_eq!(told.len(), 7, "{told:?}");
     assert_eq!(told[6], Chunk::Done(Stop::Length));
 }
 
-const WORDS: [&str; 40] = [
-    "choices",
-    "delta",
-    "message",
-    "content",
-    "text",
-    "reasoning_content",
-    "reasoning",
-    "reasoning_details",
-    "reasoning.text",
-    "reasoning.encrypted",
-    "signature",
-    "type",
-    "index",
-    "tool_calls",
-    "id",
-    "function",
-    "name",
-    "arguments",
-    "function_call",
-    "refusal",
-    "thinking",
-    "finish_reason",
-    "stop",
-    "length",
-    "content_filter",
-    "error",
-    "code",
-    "usage",
-    "prompt_tokens",
-    "completion_tokens",
-    "prompt_tokens_details",
-    "cached_tokens",
-    "model",
-    "object",
-    "detail",
-    "metadata",
-    "raw",
-    "status",
-    "extra_content",
-    "{}",
-];
-
 proptest! {
     #[test]
-    fn any_json_is_read(values in proptest::collection::vec(any_json(&WORDS), 1..12)) {
-        chunks(&API, &values.iter().map(event).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn any_delta_is_read(deltas in proptest::collection::vec(any_json(&WORDS), 1..12)) {
+    fn any_delta_is_read(deltas in proptest::collection::vec(any_json(WORDS), 1..12)) {
         read(&deltas);
-    }
-
-    #[test]
-    fn any_bytes_are_read(data in proptest::collection::vec(any::<u8>(), 0..64), name in ".{0,8}") {
-        chunks(&API, &[Event { name, data }]);
-    }
-
-    #[test]
-    fn changed_answers_are_read(
-        at in 0..1_000_usize,
-        changes in proptest::collection::vec(any_change(&WORDS), 1..8),
-    ) {
-        let answers = golden().answers();
-        let mut events = events(&[&answers[at % answers.len()].1]);
-        for one in changes {
-            change(&mut events, one);
-        }
-        chunks(&API, &events);
     }
 }

@@ -1,72 +1,15 @@
+//! What is read from which answer.
+
 use polyloop_session::Heal;
 use proptest::prelude::*;
-
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::json::testing::{
-    any_json, card, changed, chunks, events, history, request, user,
-};
 use crate::model::sse::Event;
+use crate::model::testing::{answers_hold, any_json, card, event, history, user};
 use crate::model::{Chunk, Stop};
 
-const WORDS: [&str; 40] = [
-    "candidates",
-    "content",
-    "parts",
-    "role",
-    "model",
-    "text",
-    "thought",
-    "thoughtSignature",
-    "functionCall",
-    "id",
-    "name",
-    "args",
-    "executableCode",
-    "inlineData",
-    "finishReason",
-    "finishMessage",
-    "index",
-    "STOP",
-    "MAX_TOKENS",
-    "SAFETY",
-    "MALFORMED_FUNCTION_CALL",
-    "promptFeedback",
-    "blockReason",
-    "OTHER",
-    "usageMetadata",
-    "promptTokenCount",
-    "candidatesTokenCount",
-    "thoughtsTokenCount",
-    "cachedContentTokenCount",
-    "toolUsePromptTokenCount",
-    "error",
-    "code",
-    "message",
-    "status",
-    "details",
-    "@type",
-    "type.googleapis.com/google.rpc.RetryInfo",
-    "retryDelay",
-    "3s",
-    "",
-];
-
-#[test]
-fn answers_are_read_as_they_are_written() {
-    golden().check_answers(&Gemini);
-}
-
-#[test]
-fn pieces_of_a_stream_may_be_of_any_size() {
-    golden().check_splits(&Gemini);
-}
-
-#[test]
-fn what_came_goes_back() {
-    golden().check_ways_back(&Gemini, "gemini-3-pro-preview");
-}
+answers_hold!(API);
 
 /// Everything may stand in one event, or in many.
 #[test]
@@ -78,15 +21,15 @@ fn events_may_hold_any_number_of_parts() {
     };
     let end = "data: {\"candidates\": [{\"finishReason\": \"STOP\"}]}\n\n";
     let all = ["a", "", "b"].map(part);
-    let one = chunks(&Gemini, &events((event(&all) + end).as_bytes()));
+    let one = API.answer((event(&all) + end).as_bytes());
     let apart: String = all.iter().map(|part| event(std::slice::from_ref(part))).collect();
-    assert_eq!(one, chunks(&Gemini, &events((apart + end).as_bytes())));
+    assert_eq!(one, API.answer((apart + end).as_bytes()));
     assert_eq!(one.last(), Some(&Chunk::Done(Stop::End)));
 }
 
 fn finished(reason: &str) -> Vec<Chunk> {
     let event = format!("data: {{\"candidates\": [{{\"finishReason\": \"{reason}\"}}]}}\n\n");
-    chunks(&Gemini, &events(event.as_bytes()))
+    API.answer(event.as_bytes())
 }
 
 #[test]
@@ -165,10 +108,6 @@ fn essence(parts: &[Value]) -> Vec<Value> {
     kept
 }
 
-fn event(data: &Value) -> Event {
-    Event { name: String::new(), data: data.to_string().into_bytes() }
-}
-
 proptest! {
     /// Every signature goes back on the part it came with, in the same place.
     #[test]
@@ -179,9 +118,8 @@ proptest! {
         let mut events: Vec<Event> = answers.iter().map(|parts| event(&wrap(parts))).collect();
         events.push(event(&json!({"candidates": [{"finishReason": "STOP"}]})));
         let mut messages = vec![user("Go.")];
-        messages.extend(history(&chunks(&Gemini, &events)));
-        let body = Gemini.encode(&request(messages), "gemini-3-pro-preview", &card());
-        let body: Value = serde_json::from_slice(&body).unwrap();
+        messages.extend(history(&API.chunks(&events)));
+        let body = API.value(&API.request(messages), &card());
         let nothing = Vec::new();
         let back = match &body["contents"][1] {
             content if content["role"] == "model" => content["parts"].as_array().unwrap(),
@@ -191,37 +129,9 @@ proptest! {
     }
 
     #[test]
-    fn any_events_are_read(all in prop::collection::vec(any_json(&WORDS), 0..12)) {
-        let events: Vec<Event> = all.iter().map(event).collect();
-        chunks(&Gemini, &events);
-    }
-
-    #[test]
-    fn any_parts_are_read(parts in prop::collection::vec(any_json(&WORDS), 0..12)) {
+    fn any_parts_are_read(parts in prop::collection::vec(any_json(WORDS), 0..12)) {
         let whole = json!({"candidates": [{"content": {"parts": parts}}]});
         let end = json!({"candidates": [{"finishReason": "STOP"}]});
-        chunks(&Gemini, &[event(&whole), event(&end)]);
-    }
-
-    #[test]
-    fn any_bytes_are_read(data in prop::collection::vec(any::<u8>(), 0..60)) {
-        chunks(&Gemini, &[Event { name: String::new(), data }]);
-    }
-
-    #[test]
-    fn damaged_answers_are_read(
-        which in any::<prop::sample::Index>(),
-        damage in prop::collection::vec(any::<(u8, usize, usize)>(), 1..4),
-        value in any_json(&WORDS),
-    ) {
-        let answers = golden().answers();
-        let (_, bytes) = &answers[which.index(answers.len())];
-        let mut events = events(bytes);
-        for how in damage {
-            if !events.is_empty() {
-                events = changed(events, how, &value);
-            }
-        }
-        chunks(&Gemini, &events);
+        API.chunks(&[event(&whole), event(&end)]);
     }
 }

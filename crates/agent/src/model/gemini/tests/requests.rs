@@ -1,17 +1,13 @@
-use std::sync::Arc;
+//! What is sent for which prompt.
 
-use polyloop_session::event::Purpose;
-use polyloop_session::history::{
-    AssistantPart, EXPLAINED_PREFIX, Message, SUMMARISE_TEXT, SUMMARY_PREFIX,
-};
-use polyloop_session::item::Part;
-use polyloop_session::{Seq, WaitId};
+use polyloop_session::history::{Message, SUMMARY_PREFIX};
 use serde_json::Value;
 
 use super::*;
-use crate::model::json::testing::{call, card, opaque, request, result, says, thought, user};
+use crate::model::testing::*;
 
-const MODEL: &str = "gemini-3-pro-preview";
+// One that takes calls of others as they are.
+requests_hold!(API.on("gemini-2.5-pro"));
 
 /// A thought, a signed text, two calls, their results.
 fn work() -> Vec<Message> {
@@ -25,7 +21,7 @@ fn work() -> Vec<Message> {
         user("What is in it?"),
         Message::Assistant(vec![
             thought("I look.\n", kept(thoughts)),
-            AssistantPart::Text { text: "Écco".into(), opaque: kept(words) },
+            says_with("Écco", kept(words)),
             call("made-1", "bash", r#"{"command": "ls", "n": 1.0}"#, kept(first)),
             call("8f2b", "bash", "", kept(second)),
         ]),
@@ -41,7 +37,7 @@ fn foreign_work() -> Vec<Message> {
         Message::Assistant(vec![
             thought("I look first.", theirs(r#"{"signature":"theirs"}"#)),
             thought("Shown, and not signed.", None),
-            AssistantPart::Text { text: "I look.".into(), opaque: theirs(r#"{"parts":[]}"#) },
+            says_with("I look.", theirs(r#"{"parts":[]}"#)),
             call("toolu_1", "bash", r#"{"command": "ls"}"#, theirs(r#"{"thoughtSignature":"no"}"#)),
             call("toolu_2", "bash", "[1]", None),
         ]),
@@ -50,94 +46,61 @@ fn foreign_work() -> Vec<Message> {
     ]
 }
 
-fn check(name: &str, messages: Vec<Message>) {
-    golden().check_request(&Gemini, name, &request(messages), MODEL);
-}
-
 fn body(request: &Request) -> Value {
-    serde_json::from_slice(&Gemini.encode(request, MODEL, &card())).unwrap()
+    API.value(request, &card())
 }
 
 #[test]
 fn plain_text() {
-    check("text", vec![user("Grüße, \"Welt\" 👋\n")]);
+    API.check("text", vec![user("Grüße, \"Welt\" 👋\n")]);
 }
 
 #[test]
 fn images() {
-    let parts = vec![
-        Part::Text { text: "Look:".into() },
-        Part::Image { media_type: "image/png".into(), data: "iVBORw0KGgo=".into() },
-        Part::Text { text: " \n".into() },
-    ];
-    check("image", vec![Message::User(parts.clone())]);
-    let blind = Card { images: false, ..card() };
-    let body = Gemini.encode(&request(vec![Message::User(parts)]), MODEL, &blind);
-    let body: Value = serde_json::from_slice(&body).unwrap();
-    let told = "[an image was attached, which this model does not take]";
-    assert_eq!(body["contents"][0]["parts"][1]["text"], told);
+    let parts = vec![text("Look:"), image("image/png"), text(" \n")];
+    API.check("image", vec![Message::User(parts)]);
 }
 
 #[test]
 fn reasoning_and_calls() {
-    check("work", work());
-    let mut later = work();
-    later.push(user("And now?"));
-    later.push(user("Well?"));
-    check("work-and-more", later);
+    API.check("work", work());
+    API.check_work_and_more(work());
 }
 
 #[test]
 fn work_of_another_provider() {
-    check("foreign", foreign_work());
+    API.check("foreign", foreign_work());
 }
 
 #[test]
 fn after_a_summary() {
     let mut messages = vec![user(&format!("{SUMMARY_PREFIX}We looked."))];
     messages.extend(work());
-    check("summary", messages);
+    API.check("summary", messages);
 }
 
 #[test]
 fn an_explanation() {
-    let mut messages = work();
-    messages.push(user(&format!("{EXPLAINED_PREFIX}It lists files.")));
-    check("explained", messages);
-
-    let mut messages = work();
-    messages.push(user("Before I decide: explain."));
-    let mut asking = request(messages);
-    asking.prompt.purpose = Purpose::Explain { wait: WaitId(Seq(3)) };
-    asking.tools = Arc::new([]);
-    golden().check_request(&Gemini, "explain", &asking, MODEL);
+    API.check_explain(&work());
 }
 
 #[test]
 fn a_summary() {
-    let mut messages = foreign_work();
-    messages.push(user(SUMMARISE_TEXT));
-    let mut asking = request(messages);
-    asking.prompt.purpose = Purpose::Summarise;
-    asking.tools = Arc::new([]);
-    golden().check_request(&Gemini, "summarise", &asking, MODEL);
+    API.check_summarise(foreign_work());
 }
 
 #[test]
-fn a_user_begins_and_ends() {
-    let answered = |text: &str| Message::Assistant(vec![says(text)]);
-    let messages = vec![answered("Well:"), answered("Half an ans"), user(" "), answered("So.")];
-    check("ends", messages);
-    assert_eq!(body(&request(vec![]))["contents"].as_array().unwrap().len(), 1);
+fn a_user_is_asked_at_least() {
+    assert_eq!(body(&API.request(vec![]))["contents"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn nothing_is_asked_for_that_is_not_known() {
-    let mut bare = request(vec![user("Hi"), Message::Assistant(vec![says(" ")])]);
+    let mut bare = API.request(vec![user("Hi"), Message::Assistant(vec![says(" ")])]);
     bare.instructions = "\n".into();
-    bare.tools = Arc::new([]);
+    bare.tools = [].into();
     let card = Card { output_tokens_max: 0, reasoning: false, ..card() };
-    let body = String::from_utf8(Gemini.encode(&bare, MODEL, &card)).unwrap();
+    let body = API.body(&bare, &card);
     assert_eq!(body, r#"{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}"#);
 }
 
@@ -154,9 +117,9 @@ fn signatures_that_do_not_fit_the_text_stay_away() {
     ];
     for json in kept {
         let opaque = opaque("google", json);
-        let said = AssistantPart::Text { text: "éa".into(), opaque: opaque.clone() };
+        let said = says_with("éa", opaque.clone());
         let parts = vec![thought("éa", opaque), said];
-        let body = body(&request(vec![user("Hi"), Message::Assistant(parts)]));
+        let body = body(&API.request(vec![user("Hi"), Message::Assistant(parts)]));
         let wanted = serde_json::json!([{"text": "éa"}]);
         assert_eq!(body["contents"][1]["parts"], wanted, "{json}");
     }
@@ -165,20 +128,8 @@ fn signatures_that_do_not_fit_the_text_stay_away() {
 /// A growing conversation begins as the shorter one did.
 #[test]
 fn what_was_asked_before_is_found_in_the_cache() {
-    let mut messages = work();
-    messages.push(Message::Assistant(vec![says("Two files.")]));
-    messages.push(user("And now?"));
-    messages.push(Message::Assistant(vec![says("Half"), says("")]));
-    messages.push(Message::Assistant(vec![says("Whole.")]));
-    messages.push(user("Thanks."));
-    let asked = |count: usize| {
-        let body = Gemini.encode(&request(messages[..count].to_vec()), MODEL, &card());
-        String::from_utf8(body).unwrap()
-    };
-    let whole = asked(messages.len());
-    for count in [1, 4, 6, 7] {
-        let part = asked(count);
-        let common = part.strip_suffix("]}]}").unwrap();
-        assert!(whole.starts_with(common), "{common}\n{whole}");
-    }
+    let messages = goes_on(work());
+    let bodies = API.grown(&messages, &[1, 4, 6, 7, messages.len()], &card());
+    let (whole, parts) = bodies.split_last().unwrap();
+    parts.iter().for_each(|part| begins(whole, part, "]}]}"));
 }

@@ -1,10 +1,12 @@
 //! What is sent for which prompt.
 
-use polyloop_session::history::{EXPLAINED_PREFIX, Message, SUMMARY_PREFIX};
+use polyloop_session::history::{Message, SUMMARY_PREFIX};
 use polyloop_session::item::Opaque;
 
 use super::*;
-use crate::model::openai::testing::*;
+use crate::model::testing::*;
+
+requests_hold!(API);
 
 const THOUGHT: &str = concat!(
     r#"{"id":"rs_1","type":"reasoning","encrypted_content":"gAAAA+/=","#,
@@ -28,10 +30,10 @@ fn with_calls() -> Vec<Message> {
     vec![
         user("What is here?"),
         Message::Assistant(vec![
-            thinks("Look.", ours(THOUGHT)),
-            says("I look.", ours(r#"{"id":"msg_1","phase":"commentary"}"#)),
-            calls("call_1", "bash", r#"{"command":"ls"}"#, ours(r#"{"id":"fc_1"}"#)),
-            calls(
+            thought("Look.", ours(THOUGHT)),
+            says_with("I look.", ours(r#"{"id":"msg_1","phase":"commentary"}"#)),
+            call("call_1", "bash", r#"{"command":"ls"}"#, ours(r#"{"id":"fc_1"}"#)),
+            call(
                 "call_2",
                 "bash",
                 r#"{"command":"cat x"}"#,
@@ -47,10 +49,10 @@ fn with_shell() -> Vec<Message> {
     vec![
         user("List."),
         Message::Assistant(vec![
-            thinks("", ours(THOUGHT)),
-            calls("call_s", "bash", r#"{"command":"ls"}"#, ours(SHELL)),
-            calls("call_7_2", "bash", r#"{"command":"ls"}"#, ours(SHELL)),
-            calls("call_f", "apply_patch", "{}", ours(r#"{"id":"fc_9"}"#)),
+            thought("", ours(THOUGHT)),
+            call("call_s", "bash", r#"{"command":"ls"}"#, ours(SHELL)),
+            call("call_7_2", "bash", r#"{"command":"ls"}"#, ours(SHELL)),
+            call("call_f", "apply_patch", "{}", ours(r#"{"id":"fc_9"}"#)),
         ]),
         result("call_s", "bash", "a.rs", false),
         result("call_7_2", "bash", "", false),
@@ -61,60 +63,21 @@ fn with_shell() -> Vec<Message> {
 #[test]
 fn requests_are_as_in_the_files() {
     let check = |name: &str, messages: Vec<Message>, card: &Card| {
-        golden().check_request(&API, name, &request(messages), card);
+        API.check_request(name, &API.request(messages), card);
     };
-    let blind = Card { images: false, reasoning: false, ..card() };
-    let picture = || vec![Message::User(vec![text("What is this?"), image()])];
+    let plain = plain_card();
+    let picture = || vec![Message::User(vec![text("What is this?"), image("image/png")])];
 
     check("text", vec![user("Hello, wörld 👋")], &card());
     check("image", picture(), &card());
-    check("image-not-taken", picture(), &blind);
     check("calls", with_calls(), &card());
-    check("calls-without-reasoning", with_calls(), &blind);
+    check("calls-without-reasoning", with_calls(), &plain);
     check("shell", with_shell(), &shell_card());
     check("shell-no-longer", with_shell(), &card());
-    check(
-        "foreign",
-        vec![
-            user("Hi."),
-            Message::Assistant(vec![
-                thinks("Hm.", opaque("anthropic", r#"{"type":"thinking","signature":"s"}"#)),
-                thinks("Hm, too.", None),
-                says("Hi!", opaque("gemini", r#"{"id":"g"}"#)),
-                calls("toolu_1", "bash", "{}", opaque("anthropic", r#"{"id":"toolu_1"}"#)),
-            ]),
-            result("toolu_1", "bash", "ok", false),
-        ],
-        &card(),
-    );
-    check(
-        "invalid-arguments",
-        vec![
-            user("Go."),
-            Message::Assistant(vec![
-                calls("call_1", "bash", r#"{"command":"ls"#, None),
-                calls("call_2", "bash", "", None),
-                calls("call_3", "bash", "[1]", None),
-            ]),
-            result("call_1", "bash", "bash: the arguments are not a JSON object", true),
-            result("call_2", "bash", "bash: `command` is missing", true),
-            result("call_3", "bash", "bash: the arguments are not a JSON object", true),
-        ],
-        &card(),
-    );
+    check("foreign", work_of_others(), &card());
     check(
         "summary",
         vec![user(&format!("{SUMMARY_PREFIX}Tests were written.")), user("Go on.")],
-        &card(),
-    );
-    check(
-        "explanation",
-        vec![
-            user("Delete it."),
-            Message::Assistant(vec![calls("call_1", "bash", r#"{"command":"rm x"}"#, None)]),
-            result("call_1", "bash", "Denied", true),
-            user(&format!("{EXPLAINED_PREFIX}It removes x.")),
-        ],
         &card(),
     );
     check(
@@ -122,18 +85,11 @@ fn requests_are_as_in_the_files() {
         vec![
             user("Tell."),
             // The text was cut: no id came with it, which the thought would miss.
-            Message::Assistant(vec![thinks("Look.", ours(THOUGHT)), says("Once upon", None)]),
+            Message::Assistant(vec![thought("Look.", ours(THOUGHT)), says("Once upon")]),
             user("And then?"),
         ],
         &card(),
     );
-}
-
-#[test]
-fn without_tools_nothing_is_said_of_them() {
-    let request =
-        Request { tools: [].into(), instructions: "".into(), ..request(vec![user("Hi")]) };
-    golden().check_request(&API, "no-tools", &request, &card());
 }
 
 #[test]
@@ -147,35 +103,46 @@ fn what_cannot_go_back_is_left_out() {
         Message::User(vec![text("")]),
         user("Hi."),
         Message::Assistant(vec![
-            thinks("", ours(bare)),
-            thinks("", ours("not JSON")),
-            says("One.", ours(r#"{"id":"msg_1"}"#)),
-            says("", None),
+            thought("", ours(bare)),
+            thought("", ours("not JSON")),
+            says_with("One.", ours(r#"{"id":"msg_1"}"#)),
+            says(""),
         ]),
         Message::Assistant(vec![
-            thinks("Hm", ours(local)),
-            says("Two.", ours(r#"{"id":"msg_2"}"#)),
-            calls("call_1", "bash", "{}", None),
+            thought("Hm", ours(local)),
+            says_with("Two.", ours(r#"{"id":"msg_2"}"#)),
+            call("call_1", "bash", "{}", None),
         ]),
         result("call_1", "bash", "", false),
         // Reasoning must not come last.
-        Message::Assistant(vec![says("Three.", None), thinks("x", ours(THOUGHT)), says("", None)]),
-        Message::Assistant(vec![says("", None)]),
+        Message::Assistant(vec![says("Three."), thought("x", ours(THOUGHT)), says("")]),
+        Message::Assistant(vec![says("")]),
     ];
-    golden().check_request(&API, "left-out", &request(messages), &card());
+    API.check_request("left-out", &API.request(messages), &card());
 }
 
 #[test]
 fn a_longer_prompt_begins_as_the_shorter_one_did() {
-    for (messages, card) in [(with_calls(), card()), (with_shell(), shell_card())] {
-        let body = |count: usize| {
-            let body = API.encode(&request(messages[..count].to_vec()), MODEL, &card);
-            String::from_utf8(body).unwrap()
-        };
-        let whole = body(messages.len());
-        for count in 1..messages.len() {
-            let shorter = body(count);
-            assert!(whole.starts_with(shorter.strip_suffix("]}").unwrap()), "{shorter}\n{whole}");
-        }
+    for (work, card) in [(with_calls(), card()), (with_shell(), shell_card())] {
+        let messages = goes_on(work);
+        let counts: Vec<usize> = (1..=messages.len()).collect();
+        let bodies = API.grown(&messages, &counts, &card);
+        let whole = bodies.last().unwrap();
+        bodies.iter().for_each(|part| begins(whole, part, "]}"));
     }
+}
+
+#[test]
+fn an_explanation() {
+    API.check_explain(&with_calls());
+}
+
+#[test]
+fn a_summary() {
+    API.check_summarise(with_calls());
+}
+
+#[test]
+fn reasoning_and_calls_and_more() {
+    API.check_work_and_more(with_calls());
 }
