@@ -185,7 +185,7 @@ fn auth(
     let secret = Secret::new(key.value.reveal());
     if key.variable == settings::GOOGLE_APPLICATION_CREDENTIALS.name {
         return match Account::read(Path::new(key.value.reveal())) {
-            Ok(account) => Ok(Some(Auth::Account(Tokens::new(account)))),
+            Ok(account) => Ok(Some(Auth::Account(Box::new(Tokens::new(account))))),
             // Another provider's trouble must not stop this one.
             Err(_) if config.provider != Provider::Google => Ok(None),
             Err(why) => Err(format!("{}: {why}", key.variable)),

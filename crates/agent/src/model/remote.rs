@@ -52,7 +52,7 @@ pub enum Auth {
     Open,
     Bearer(Secret),
     Header(&'static str, Secret),
-    Account(Tokens),
+    Account(Box<Tokens>),
 }
 
 pub struct Remote {
