@@ -77,7 +77,7 @@ pub(crate) fn outcome(
         _ => {
             let aside = heal == Heal::Shorter && is_aside(turn, purpose);
             let gives_up = aside && worth_it && context::cuts_before(state.line(), turn.id);
-            let fault = after_retries(fault, turn.retries);
+            let fault = after_retries(too_late(fault, heal), turn.retries);
             let told = gives_up.then(|| {
                 let what = bare(&fault.message);
                 noticed("compacting", format!("{what}; the earlier conversation is left out"))
@@ -132,6 +132,17 @@ pub fn wait_ms(attempts: u32, asked_ms: Option<u64>, chance: Chance) -> Option<u
 
 fn noticed(code: &str, text: String) -> Event {
     Event::Noticed { level: Level::Warning, text: text.into(), code: code.into() }
+}
+
+/// A provider that wants a longer wait than anybody keeps: people should know how long.
+fn too_late(fault: Fault, heal: Heal) -> Fault {
+    match heal {
+        Heal::Later { after_ms: Some(asked) } if asked > RETRY_ASKED_WAIT_MS_MAX => {
+            let (what, wait) = (bare(&fault.message), seconds(asked));
+            Fault { message: format!("{what}; it asks to wait {wait}").into(), ..fault }
+        }
+        Heal::Later { .. } | Heal::Never | Heal::Once | Heal::Shorter => fault,
+    }
 }
 
 fn after_retries(fault: Fault, retries: u32) -> Fault {

@@ -98,7 +98,10 @@ fn a_wait_that_the_provider_asks_for_is_kept_up_to_a_minute() {
     assert_eq!(told(&script)[1], "retry: Slow down; retrying in 61 s (2/4)");
     script.fails(asked(60_001), "429", "Slow down, come back in an hour");
     assert_eq!(told(&script).len(), 2);
-    assert_eq!(&*fault(&script).message, "Slow down, come back in an hour (after 2 retries)");
+    assert_eq!(
+        &*fault(&script).message,
+        "Slow down, come back in an hour; it asks to wait 61 s (after 2 retries)"
+    );
     let mut script = Script::new(Mode::Suggest);
     script.send("go").fails(asked(61_000), "429", "Come back in an hour.");
     assert_eq!(told(&script), [""; 0]);
