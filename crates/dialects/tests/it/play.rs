@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use polyloop_session::command::{Send, Target, WaitReply};
 use polyloop_session::context::Strategy;
-use polyloop_session::event::{Level, RunOptions, Setting};
+use polyloop_session::event::{Level, Purpose, RunOptions, Setting};
 use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult};
 use polyloop_session::policy::Effect;
 use polyloop_session::retry::TOO_LONG_CODE;
-use polyloop_session::state::{Item, ToolPhase};
+use polyloop_session::state::{Call, Item, ToolPhase};
 use polyloop_session::wait::Then;
 use polyloop_session::{
     Answerable, CallId, Chance, Command, Delivery, Event, Growth, Heal, ItemId, Limits, LogEntry,
@@ -113,6 +113,9 @@ impl Play {
                     let (heal, chance) = (*heal, Chance(500));
                     self.report(Report::CallFailed { call, fault, heal, chance, usage: None });
                 }
+                if *heal == Heal::Shorter && blocks.len() != 1 {
+                    self.summarise();
+                }
             }
             Action::Stopped(call) => {
                 if let Some(call) = choose(&self.calls(), *call) {
@@ -190,6 +193,17 @@ impl Play {
     }
 
     /// Blocks of a reply: some stay open, and what says nothing is whole at once.
+    /// What makes room is short; random texts rarely are, and then it makes none.
+    fn summarise(&mut self) {
+        self.advance();
+        let asked = self.now.state.turn().into_iter().flat_map(|turn| &turn.calls);
+        let is_summary = |call: &Call| call.purpose == Purpose::Summarise;
+        let at = asked.into_iter().position(|(_, call)| is_summary(call));
+        let Some(at) = at.and_then(|at| Pick::try_from(at).ok()) else { return };
+        self.write(at, &[(Kind::Text, "s".into())]);
+        self.answer(at, &[]);
+    }
+
     fn write(&mut self, call: Pick, blocks: &[(Kind, String)]) {
         for (number, (kind, text)) in blocks.iter().enumerate() {
             self.begin(call, *kind);
