@@ -103,7 +103,7 @@ pub fn absorb(state: &State, live: &Live, limits: &Limits, report: Report) -> Ve
         Report::CallFailed { call, fault, heal, chance, usage } => {
             let Some(open) = turn.calls.get(&call) else { return Vec::new() };
             let retries_max = limits.retries_max;
-            let failed = Failed { fault, heal, chance, retries_max };
+            let failed = Failed { call, fault, heal, chance, retries_max };
             let (outcome, told) = retry::outcome(state, turn, open.purpose, failed);
             let mut events = ended(turn, live, call, End::Discarded, outcome, usage);
             events.extend(told);

@@ -6,7 +6,7 @@
 
 use crate::context;
 use crate::event::{CallOutcome, Event, Level, Purpose};
-use crate::id::Text;
+use crate::id::{CallId, Text};
 use crate::item::Fault;
 use crate::state::{Shorten, State, Turn};
 
@@ -45,12 +45,12 @@ pub(crate) fn outcome(
     purpose: Purpose,
     failed: Failed,
 ) -> (CallOutcome, Option<Event>) {
-    let Failed { fault, heal, chance, retries_max } = failed;
+    let Failed { call, fault, heal, chance, retries_max } = failed;
     let (fault, heal) = told_apart(fault, heal);
     // Whoever wants an explanation can ask again; what is being stopped is not begun anew.
     let worth_it = !matches!(purpose, Purpose::Explain { .. }) && turn.stopping.is_none();
     let wait = match heal {
-        Heal::Shorter if worth_it && may_shorten(state, turn, purpose) => {
+        Heal::Shorter if worth_it && may_shorten(state, turn, purpose, call) => {
             let text = format!("{}; summarising it to make room", bare(&fault.message));
             let told = noticed("compacting", text);
             return (CallOutcome::Retried { fault, after_ms: 0 }, Some(told));
@@ -97,6 +97,7 @@ fn told_apart(fault: Fault, heal: Heal) -> (Fault, Heal) {
 }
 
 pub(crate) struct Failed {
+    pub call: CallId,
     pub fault: Fault,
     pub heal: Heal,
     pub chance: Chance,
@@ -109,10 +110,14 @@ fn is_aside(turn: &Turn, purpose: Purpose) -> bool {
 }
 
 /// A conversation is made shorter once a turn, by a summary of what came before.
-fn may_shorten(state: &State, turn: &Turn, purpose: Purpose) -> bool {
-    purpose == Purpose::Think
-        && turn.shorten == Shorten::No
-        && context::has_folds(state.line(), turn.id)
+fn may_shorten(state: &State, turn: &Turn, purpose: Purpose, call: CallId) -> bool {
+    if purpose != Purpose::Think || turn.shorten != Shorten::No {
+        return false;
+    }
+    // What the failed call said is not there to be told of.
+    let mut line = state.line().clone();
+    line.forget(call);
+    context::has_folds(&line, turn.id)
 }
 
 /// `None` when the provider asks for more time than anybody waits.

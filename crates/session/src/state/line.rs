@@ -83,7 +83,7 @@ impl Line {
     }
 
     /// Takes out what a failed call had put in.
-    pub(super) fn forget(&mut self, failed: CallId) {
+    pub(crate) fn forget(&mut self, failed: CallId) {
         self.retain(|piece| {
             let from = match &piece.piece {
                 Piece::Agent { call, .. } | Piece::ToolCall { call, .. } => *call,

@@ -278,16 +278,17 @@ impl Turn {
             Purpose::Think | Purpose::Summarise => {
                 let aside = call.purpose == Purpose::Summarise && !self.is_compaction();
                 let thought = call.purpose == Purpose::Think;
-                self.answered |= thought && matches!(outcome, CallOutcome::Answered);
+                let answered = thought && matches!(outcome, CallOutcome::Answered);
+                self.answered |= answered;
+                // Something was gained, so that there may be room to be made again.
+                if answered && self.shorten == Shorten::Done {
+                    self.shorten = Shorten::No;
+                }
                 if outcome.is_failure() {
                     line.forget(id);
                     self.answer.take_if(|summary| summary.call == id);
                 } else {
                     self.retries = 0;
-                    // Something was gained, so that there may be room to be made again.
-                    if thought && self.shorten == Shorten::Done {
-                        self.shorten = Shorten::No;
-                    }
                 }
                 self.phase = match outcome {
                     // Not even a summary can be asked for: what came before goes without one. The

@@ -279,7 +279,7 @@ impl Audit {
         let row = self.calls.get_mut(&id).ok_or("an unknown call ends")?;
         ensure!(row.end.is_none(), "[6] a call ends twice");
         row.end = Some(outcome.clone());
-        let (takes_turn, has_more) = (self.story.summary_takes_turn(), self.story.has_more());
+        let (takes_turn, has_more) = (self.story.summary_takes_turn(), self.story.has_more(id));
         let may = May { retries_max: self.retries_max, takes_turn, has_more };
         Audit::attempted(turn, row.purpose, outcome, may)?;
         for (item, row) in self.items.range(ItemId(id.0)..).filter(|(_, row)| row.call == id) {

@@ -105,7 +105,7 @@ fn a_wait_that_the_provider_asks_for_is_kept_up_to_a_minute() {
     let mut script = Script::new(Mode::Suggest);
     script.send("go").fails(asked(61_000), "429", "Come back in an hour.");
     assert_eq!(told(&script), [""; 0]);
-    assert_eq!(&*fault(&script).message, "Come back in an hour.");
+    assert_eq!(&*fault(&script).message, "Come back in an hour; it asks to wait 61 s");
 }
 
 #[test]

@@ -132,8 +132,9 @@ impl Story {
     }
 
     /// Whether there is more to tell of than the message that began the turn.
-    pub fn has_more(&self) -> bool {
-        self.texts.len() + self.tools.len() > 1
+    pub fn has_more(&self, failed: CallId) -> bool {
+        let said = self.texts.iter().filter(|told| told.call != Some(failed)).count();
+        said + self.tools.len() > 1
     }
 
     /// Whether the summary that is asked for would take the place of the turn's own message.
