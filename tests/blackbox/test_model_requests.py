@@ -13,7 +13,9 @@ from talk import of, spoken, talks, the
 from test_model_reach import Proxy
 from test_models import DONE, MORE, SAY, THINK, answer, bash, opaque, say, streamed, unasked
 
-TOOLS = ["bash", "apply_patch", "ask_user", "exit_plan_mode"]
+TOOLS = ["bash", "read", "write_file", "edit", "multiedit", "apply_patch", "ls", "glob", "grep",
+         "move_file", "delete_file", "create_dir", "todo_read", "todo_write", "ask_user",
+         "exit_plan_mode"]
 
 
 # Whether the checks can fail at all.

@@ -67,9 +67,9 @@ def test_function_call_and_its_output(t):
 
 def test_a_failing_command_tells_its_code_and_errors(t):
     client = t.server().client()
-    client.say("run: echo out; echo err >&2; exit 7")
+    client.say("run: echo out; echo err >&2; trap - INT; exit 7")
     request = client.until("approval_request")[-1]
-    script = "echo out; echo err >&2; exit 7"
+    script = "echo out; echo err >&2; trap - INT; exit 7"
     eq(request["payload"]["command"], ["bash", "-lc", script], "command of a script")
     client.review("yes")
     (output,) = outputs(client.until_end())

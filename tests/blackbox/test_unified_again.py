@@ -75,7 +75,7 @@ def test_from_every_place_of_a_session(s):
     s.server()
     client = s.unified()
     client.say("think: 考える\nsay: Grüße 👩‍👩‍👧‍👦 to everybody in the world, 世界!\n"
-               "run: for i in 1 2; do echo $i; done\nask: Which? | a | b\nplan: do it\nsay: end")
+               "run: for i in 1 2; do echo $i; done; unset i\nask: Which? | a | b\nplan: do it\nsay: end")
     request = client.until("control_request")[-1]
     client.decide(request, "explain")
     client.until("control_request")

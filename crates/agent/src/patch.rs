@@ -43,21 +43,24 @@ mod edit;
 mod error;
 mod matching;
 mod parse;
-mod path;
+pub(crate) mod path;
 mod place;
 mod plan;
 mod protected;
 mod report;
-mod root;
+pub(crate) mod root;
 #[cfg(test)]
 mod tests;
 mod text;
 
+pub(crate) use apply::{is_unsupported, make_directory, put_where_nothing_is, unmake_directories};
 pub use error::PatchError;
 pub use parse::{Patch, parse};
 pub use path::shown;
+pub(crate) use plan::plan_content;
 pub use plan::{Plan, plan};
 pub use protected::is_protected;
+pub(crate) use report::touched_at;
 pub use report::{Change, Operation, Touched, touched};
 pub use root::Root;
 

@@ -29,6 +29,8 @@ pub struct Places {
     pub roots: Vec<PathBuf>,
     /// Where plans are kept, a folder a session.
     pub plans: Option<PathBuf>,
+    /// Where todos files are kept, one a session.
+    pub todos: Option<PathBuf>,
 }
 
 impl Places {
@@ -80,7 +82,9 @@ impl Places {
             }
         });
         let plans = self.plans.as_ref().map(|plans| plans.join(session.as_str()));
-        Place { cwd: cwd.unwrap_or_else(|| self.common.cwd.clone()), plans, ..self.common.clone() }
+        let todos = self.todos.as_ref().map(|todos| todos.join(format!("{session}.md")));
+        let cwd = cwd.unwrap_or_else(|| self.common.cwd.clone());
+        Place { cwd, plans, todos, ..self.common.clone() }
     }
 }
 

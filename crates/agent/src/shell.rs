@@ -3,30 +3,40 @@
 //! Reads the file system to resolve paths; never runs anything, and never decides whether a
 //! command may run: that is for `session::policy` and for people.
 //!
-//! "Safe" is exact and small: one simple command made of literal words, its program on a list
-//! (`safe.rs`), each option on that program's list, each path inside the working directory once
-//! its links are followed. Whatever is not understood is not safe. The list is a comfort, no wall:
+//! "Safe" is exact: the whole script is read by the grammar of bash (`read.rs`), gone through as
+//! bash would (`walk.rs`, `expand.rs`), and each command in it is on a list (`rules.rs` and the
+//! tables below it) with every option it has, each path inside the working directory once its
+//! links are followed. Whatever is not understood is not safe. The list is a comfort, no wall:
 //! between the judgement and the run the files may change.
 //!
 //! Risk is a label for people and a bound for grants. It is estimated for every script
 //! (`risk.rs`), and an estimate never makes anything safe.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use polyloop_session::Text;
 use polyloop_session::policy::{Key, Risk};
 
 mod cover;
+mod expand;
+mod grammar;
+mod look;
 mod path;
+mod place;
 mod programs;
+mod read;
+mod repository;
 mod risk;
 mod rough;
-mod safe;
+mod rules;
+mod secrets;
 mod show;
 #[cfg(test)]
 mod tests;
+mod walk;
 mod words;
 
+pub use place::{SAFE_PATH, Scope};
 pub use show::{is_deceptive, visible};
 pub use words::{literal_argv, quote};
 
@@ -35,12 +45,6 @@ pub const SCRIPT_BYTES_MAX: usize = 64 * 1024;
 
 /// More words than this are not looked up in the file system one by one.
 pub const WORDS_MAX: usize = 256;
-
-/// Where a command that is judged safe finds its program. It must run with this as its `PATH`,
-/// and without start-up files: other directories may hold programs of the same names.
-pub const SAFE_PATH: &str = "/usr/bin:/bin";
-
-const TEMPORARY: &[&str] = &["/tmp", "/var/tmp"];
 
 /// What there is to know about a command before it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,16 +63,6 @@ pub struct Judged {
     pub keys: Vec<Key>,
 }
 
-/// Where a command would run, and what is never read there without asking.
-#[derive(Clone, Debug)]
-pub struct Scope {
-    /// Canonical, if it exists; where it does not, no path is found to be inside.
-    cwd: PathBuf,
-    private: Vec<PathBuf>,
-    /// What everybody may write to and nobody keeps.
-    temporary: Vec<PathBuf>,
-}
-
 /// Judges a script for `bash -lc`, run in `cwd`. Blocks while it resolves paths.
 pub fn judge(script: &str, cwd: &Path) -> Judged {
     Scope::new(cwd, &[]).judge(script)
@@ -80,20 +74,14 @@ pub fn judge_argv(argv: &[String], cwd: &Path) -> Judged {
 }
 
 impl Scope {
-    /// `private` are files and directories, wherever they are.
-    pub fn new(cwd: &Path, private: &[PathBuf]) -> Scope {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        Scope {
-            cwd: real(cwd),
-            private: private.iter().map(|path| real(path)).collect(),
-            temporary: TEMPORARY.iter().map(|path| real(Path::new(path))).collect(),
-        }
-    }
-
     pub fn judge(&self, script: &str) -> Judged {
+        let safe = match script.len() <= SCRIPT_BYTES_MAX {
+            true => walk::script(unwrapped(script).as_deref().unwrap_or(script), self),
+            false => Err(format!("longer than {SCRIPT_BYTES_MAX} bytes, so not looked into")),
+        };
         match words::parse(script) {
-            Ok(argv) => self.judge_words(&argv),
-            Err(why) => self.judge_script(script, &why),
+            Ok(argv) => self.judge_words(&argv, safe),
+            Err(_) => self.judge_script(script, safe),
         }
     }
 
@@ -101,14 +89,19 @@ impl Scope {
     pub fn judge_argv(&self, argv: &[String]) -> Judged {
         let bytes = argv.iter().map(String::len).sum::<usize>();
         if argv.first().is_none_or(String::is_empty) || bytes > SCRIPT_BYTES_MAX {
-            return self.judge_script(&quote(argv), "no program is named, or it is too long");
+            let why = "no program is named, or it is too long".to_owned();
+            return self.judge_script(&quote(argv), Err(why));
         }
-        self.judge_words(argv)
+        let safe = match unwrapped_argv(argv) {
+            Some(script) => walk::script(script, self),
+            None => walk::argv(argv, self),
+        };
+        self.judge_words(argv, safe)
     }
 
-    fn judge_words(&self, argv: &[String]) -> Judged {
+    fn judge_words(&self, argv: &[String], safe: Result<String, String>) -> Judged {
         let command = argv.iter().map(|word| word.as_str().into()).collect();
-        let unsafe_because = match safe::check(argv, self) {
+        let why = match safe {
             Ok(reason) => {
                 let cover = cover::of_argv(argv, Risk::Low, self);
                 return self.judged(command, Risk::Low, reason, cover, true);
@@ -117,14 +110,21 @@ impl Scope {
         };
         let (risk, high) = risk::of_argv(argv, self);
         let cover = cover::of_argv(argv, risk, self);
-        self.judged(command, risk, high.unwrap_or(unsafe_because), cover, false)
+        self.judged(command, risk, high.unwrap_or(why), cover, false)
     }
 
-    fn judge_script(&self, script: &str, why: &str) -> Judged {
+    fn judge_script(&self, script: &str, safe: Result<String, String>) -> Judged {
         let command = ["bash", "-lc", script].map(Text::from).to_vec();
+        let why = match safe {
+            Ok(reason) => {
+                let cover = cover::exact(script, Risk::Low);
+                return self.judged(command, Risk::Low, reason, cover, true);
+            }
+            Err(why) => why,
+        };
         let (risk, high) = risk::of_script(script, self);
         let cover = cover::exact(script, risk);
-        self.judged(command, risk, high.unwrap_or_else(|| why.to_owned()), cover, false)
+        self.judged(command, risk, high.unwrap_or(why), cover, false)
     }
 
     fn judged(
@@ -137,5 +137,25 @@ impl Scope {
     ) -> Judged {
         let covers = cover.words.into();
         Judged { command, safe, risk, reason: reason.into(), covers, keys: vec![cover.key] }
+    }
+}
+
+/// The words that bash gives to the last command of a script, run in `cwd`, where all of them are
+/// certain. For holding the judge against bash itself.
+pub fn certain_argv(script: &str, cwd: &Path) -> Option<Vec<String>> {
+    walk::last_words(script, &Scope::new(cwd, &[]))
+}
+
+/// The script in `bash -lc script`: what such a command does, but for the user's start-up files.
+/// One that is judged safe runs without these, so the script is what must run.
+pub fn unwrapped(script: &str) -> Option<String> {
+    let argv = words::parse(script).ok()?;
+    unwrapped_argv(&argv).map(str::to_owned)
+}
+
+fn unwrapped_argv(argv: &[String]) -> Option<&str> {
+    match argv {
+        [shell, option, script] if shell == "bash" && option == "-lc" => Some(script),
+        _ => None,
     }
 }

@@ -16,7 +16,23 @@ use tokio_util::sync::CancellationToken;
 pub mod apply_patch;
 pub mod ask_user;
 pub mod bash;
+pub mod create_dir;
+pub mod delete_file;
+pub mod edit;
 pub mod exit_plan_mode;
+mod files;
+pub mod glob;
+pub mod grep;
+pub mod ls;
+pub mod move_file;
+pub mod multiedit;
+pub mod read;
+mod todo_list;
+pub mod todo_read;
+pub mod todo_write;
+pub mod write_file;
+
+pub use files::TEXT_BYTES_MAX;
 
 /// What a tool tells the model about itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,10 +75,14 @@ pub struct Place {
     pub cwd: PathBuf,
     /// Where the session's plans are kept, if anything is.
     pub plans: Option<PathBuf>,
+    /// The session's todos file, if it has one.
+    pub todos: Option<PathBuf>,
     /// The server's own files: refused in every mode.
     pub forbidden: Vec<PathBuf>,
     /// How long one command may run.
     pub command_time_max: std::time::Duration,
+    /// Whether commands can be run in a sandbox, as tried at start.
+    pub sandbox: bool,
     /// The program that starts commands.
     pub helper: polyloop_sandbox::Helper,
 }
@@ -74,8 +94,24 @@ pub enum Progress {
 }
 
 /// All tools, in the order clients see them.
-pub static ALL: &[&dyn Tool] =
-    &[&bash::Bash, &apply_patch::ApplyPatch, &ask_user::AskUser, &exit_plan_mode::ExitPlanMode];
+pub static ALL: &[&dyn Tool] = &[
+    &bash::Bash,
+    &read::Read,
+    &write_file::WriteFile,
+    &edit::Edit,
+    &multiedit::MultiEdit,
+    &apply_patch::ApplyPatch,
+    &ls::Ls,
+    &glob::Glob,
+    &grep::Grep,
+    &move_file::MoveFile,
+    &delete_file::DeleteFile,
+    &create_dir::CreateDir,
+    &todo_read::TodoRead,
+    &todo_write::TodoWrite,
+    &ask_user::AskUser,
+    &exit_plan_mode::ExitPlanMode,
+];
 
 /// Models that call a tool without arguments may send nothing at all.
 pub fn given(args: &str) -> &str {

@@ -9,9 +9,18 @@
 mod tools {
     pub mod apply_patch;
     pub mod bash;
+    pub mod edits;
+    pub mod git;
     pub mod literal;
+    pub mod mutate;
+    pub mod paths;
+    pub mod properties;
+    pub mod races;
+    pub mod read;
     pub mod server;
     pub mod stop;
+    pub mod todos;
+    pub mod trees;
 }
 
 use std::fs::{self, File, OpenOptions};
@@ -47,7 +56,21 @@ fn main() -> ExitCode {
         tools::server::serve(script);
         return ExitCode::SUCCESS;
     }
-    let tests = [tools::apply_patch::ALL, tools::bash::ALL, tools::literal::ALL, tools::stop::ALL];
+    let tests = [
+        tools::apply_patch::ALL,
+        tools::bash::ALL,
+        tools::edits::ALL,
+        tools::git::ALL,
+        tools::literal::ALL,
+        tools::mutate::ALL,
+        tools::paths::ALL,
+        tools::properties::ALL,
+        tools::races::ALL,
+        tools::read::ALL,
+        tools::stop::ALL,
+        tools::todos::ALL,
+        tools::trees::ALL,
+    ];
     let tests: Vec<&Test> = tests.into_iter().flatten().collect();
     if args.iter().any(|arg| arg == "--list") {
         tests.iter().for_each(|(name, _)| println!("{name}: test"));
@@ -89,11 +112,14 @@ impl Ground {
         fs::create_dir_all(cwd.join("sub")).unwrap();
         fs::create_dir_all(cwd.join("store")).unwrap();
         fs::create_dir_all(cwd.with_file_name("out")).unwrap();
+        fs::create_dir_all(cwd.with_file_name("todos")).unwrap();
         let place = Place {
             plans: None,
+            todos: Some(cwd.with_file_name("todos").join("s.md")),
             forbidden: vec![cwd.join("store")],
             cwd,
             command_time_max: PATIENCE * 2,
+            sandbox: false,
             helper: Helper::this_program(),
         };
         Ground { dir, place: Arc::new(place) }
@@ -109,6 +135,10 @@ impl Ground {
 
     fn read(&self, path: &str) -> String {
         fs::read_to_string(self.cwd().join(path)).unwrap()
+    }
+
+    fn out(&self) -> PathBuf {
+        self.cwd().with_file_name("out")
     }
 
     fn judge(&self, tool: &dyn Tool, args: serde_json::Value) -> Result<Judgement, String> {

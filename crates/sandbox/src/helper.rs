@@ -3,7 +3,6 @@
 //! Never returns to the program it was started as, never has a second thread, and never writes to
 //! its stdout, which belongs to the command.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,8 +17,9 @@ use rustix::process::{
     set_parent_process_death_signal, setsid,
 };
 
+use crate::confine::Confined;
 use crate::tree::{Tree, signal_fd, timespec};
-use crate::{Exit, HELPER_ARG, Job, Outcome};
+use crate::{CHECK_ARG, Confinement, Exit, HELPER_ARG, Job, Outcome, probe};
 
 /// Linux numbers its signals from 1 to this.
 const SIGNAL_MAX: libc::c_int = 64;
@@ -29,8 +29,10 @@ const SIGNAL_MAX: libc::c_int = 64;
 ///
 /// To be called first thing in `main`, before the program starts a thread or opens a file.
 pub fn become_helper_if_asked() {
-    if std::env::args_os().nth(1).as_deref() != Some(OsStr::new(HELPER_ARG)) {
-        return;
+    match std::env::args_os().nth(1) {
+        Some(arg) if arg == HELPER_ARG => {}
+        Some(arg) if arg == CHECK_ARG => probe::check_from_inside(),
+        _ => return,
     }
     let outcome = run_job().unwrap_or_else(Outcome::not_started);
     // If the server has gone there is nobody left to tell, and nothing left to do either.
@@ -44,10 +46,22 @@ fn run_job() -> Result<Outcome, String> {
     let watch = Watch::set_up().map_err(no_helper)?;
     let mut control = own_copy(&io::stdin()).map(File::from).map_err(no_helper)?;
     let job = Job::receive(&mut control)?;
-    let tree = Tree::new(start(&job)?, watch.ends);
+    let confined = match &job.confinement {
+        Confinement::None => None,
+        Confinement::Sandbox(sandbox) => Some(Confined::start(&job, sandbox)?),
+    };
+    let command = match &confined {
+        None => start(&job)?,
+        Some(confined) => confined.init(),
+    };
+    let tree = Tree::new(command, watch.ends);
 
     let exit = supervise(&job, &tree, &control, &watch.stop_signals);
     let left_behind = tree.kill();
+    let exit = match confined {
+        None => exit,
+        Some(confined) => confined.end(exit),
+    };
     Ok(Outcome { exit, left_behind })
 }
 
@@ -137,9 +151,8 @@ fn start(job: &Job) -> Result<Pid, String> {
         .ok_or_else(|| format!("{}: got no process id", job.program.display()))
 }
 
-/// Runs in the new process, just before it becomes the command. The confinement of the job, once
-/// there is one, is put on here, last.
-fn before_exec(helper: Pid) -> io::Result<()> {
+/// Runs in the new process, before it becomes the command, or before it is confined.
+pub(crate) fn before_exec(helper: Pid) -> io::Result<()> {
     setsid()?;
     // The second line: should the helper be killed, the command does not run on unwatched.
     set_parent_process_death_signal(Some(Signal::KILL))?;

@@ -4,8 +4,8 @@
 //! its time limit, because it was stopped or because the server died, so does everything it
 //! started.
 //!
-//! Confinement (no network, writes only inside the roots) is not here yet: [`Confinement`] has one
-//! variant, and it says so.
+//! A command runs as it is, or in a [`Sandbox`]: no network, writes only where it may, no secrets,
+//! limits. A sandbox is whole or there is none: see [`Confinement`] and [`probe`].
 //!
 //! # The helper
 //!
@@ -72,17 +72,36 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 mod bash;
+#[cfg(target_os = "linux")]
+mod confine;
+#[cfg(not(target_os = "linux"))]
+#[path = "no_confine.rs"]
+mod confine;
+mod confinement;
 mod helper;
+mod probe;
+mod refusal;
 mod run;
 mod tree;
 mod wire;
 
 pub use bash::bash_args;
+pub use confinement::{
+    Confinement, IfMissing, Limits, Network, ReadOnly, Sandbox, TEMPORARY_DIRECTORY,
+};
 pub use helper::become_helper_if_asked;
+pub use probe::{Availability, probe};
+pub use refusal::{Refusal, refusal};
 pub use run::run;
 
 /// The first argument that makes a program that calls [`become_helper_if_asked`] the helper.
 const HELPER_ARG: &str = "__sandbox";
+
+/// The first argument that makes it the check that runs inside a sandbox; see [`probe`].
+const CHECK_ARG: &str = "__sandbox-check";
+
+/// How the reason of [`Exit::NotStarted`] begins if it was the sandbox.
+const SANDBOX_FAILED: &str = "the sandbox could not be set up: ";
 
 /// The longest job the helper accepts, encoded.
 pub const JOB_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -117,13 +136,6 @@ pub struct Job {
     pub confinement: Confinement,
 }
 
-/// What the command is kept from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confinement {
-    /// Nothing: the command may do what the server's user may do.
-    None,
-}
-
 /// How the command ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -135,7 +147,7 @@ pub enum Exit {
     TimedOut,
     /// It was ended because the caller asked for it.
     Stopped,
-    /// It never ran; the text says why, for people.
+    /// It never ran; the text says why, for people. [`refusal`] tells whether it was the sandbox.
     NotStarted(String),
     /// The helper ended without a report, so nobody knows; the text is what it said instead.
     Lost(String),

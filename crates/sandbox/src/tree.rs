@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::mem::offset_of;
 use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -109,10 +110,18 @@ impl Tree {
     }
 
     fn forget_ends(&self) {
-        // One record is all there is: a signal of this kind is pending once or not at all.
-        let mut record = [0_u8; size_of::<libc::signalfd_siginfo>()];
-        let _ = rustix::io::read(&self.ends, &mut record);
+        forget_signals(&self.ends);
     }
+}
+
+/// Makes a descriptor of [`signal_fd`] for one signal unreadable again. Returns the process that
+/// sent it, or 0 if that lives outside the namespace of processes.
+pub(crate) fn forget_signals(arrived: &OwnedFd) -> Option<u32> {
+    // One record is all there is: a signal of this kind is pending once or not at all.
+    let mut record = [0_u8; size_of::<libc::signalfd_siginfo>()];
+    let read = rustix::io::read(arrived, &mut record).ok()?;
+    let sender = record[..read].get(offset_of!(libc::signalfd_siginfo, ssi_pid)..)?;
+    sender.first_chunk().copied().map(u32::from_ne_bytes)
 }
 
 /// A duration as poll takes it; one too long to express is as good as the longest.

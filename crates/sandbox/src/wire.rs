@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use crate::{Confinement, Exit, JOB_BYTES_MAX, Job, Outcome};
 
+mod sandbox;
+
 impl Job {
     /// The bytes to write to the helper's stdin.
     pub fn encode(&self) -> Vec<u8> {
@@ -31,12 +33,13 @@ impl Job {
         }
         put_duration(&mut fields, self.time_limit);
         put_duration(&mut fields, self.stop_grace);
-        put_number(
-            &mut fields,
-            match self.confinement {
-                Confinement::None => 0,
-            },
-        );
+        match &self.confinement {
+            Confinement::None => put_number(&mut fields, 0),
+            Confinement::Sandbox(sandbox) => {
+                put_number(&mut fields, 1);
+                sandbox::put(&mut fields, sandbox);
+            }
+        }
 
         let mut job = Vec::with_capacity(fields.len() + 8);
         put_number(&mut job, fields.len() as u64);
@@ -69,6 +72,7 @@ impl Job {
             stop_grace: Duration::from_millis(fields.number()?),
             confinement: match fields.number()? {
                 0 => Confinement::None,
+                1 => Confinement::Sandbox(Box::new(sandbox::get(&mut fields)?)),
                 _ => return None,
             },
         };
@@ -163,6 +167,11 @@ impl Outcome {
 mod tests {
     use super::*;
 
+    fn confined() -> Job {
+        let sandbox = sandbox::tests::sandbox();
+        Job { confinement: Confinement::Sandbox(Box::new(sandbox)), ..job() }
+    }
+
     fn job() -> Job {
         Job {
             program: "bash".into(),
@@ -177,18 +186,20 @@ mod tests {
 
     #[test]
     fn a_job_reads_back_and_leaves_the_next_byte() {
-        let mut bytes = job().encode();
-        bytes.push(b'!');
-        let mut control = bytes.as_slice();
-        let read = Job::receive(&mut control).unwrap();
-        let longest = Duration::from_millis(u64::MAX);
-        assert_eq!(read, Job { time_limit: longest, ..job() });
-        assert_eq!(control, b"!");
+        for job in [job(), confined()] {
+            let mut bytes = job.encode();
+            bytes.push(b'!');
+            let mut control = bytes.as_slice();
+            let read = Job::receive(&mut control).unwrap();
+            let longest = Duration::from_millis(u64::MAX);
+            assert_eq!(read, Job { time_limit: longest, ..job });
+            assert_eq!(control, b"!");
+        }
     }
 
     #[test]
     fn a_damaged_job_is_refused_and_never_a_panic() {
-        let whole = job().encode();
+        let whole = confined().encode();
         for cut in 0..whole.len() {
             assert!(Job::receive(&mut &whole[..cut]).is_err(), "cut at {cut}");
         }

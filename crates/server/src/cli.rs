@@ -18,7 +18,8 @@ Examples:
   polyloop demo                            Try it: no key, no network, nothing to set up
   polyloop serve --provider offline        Serve the directory you are in
   polyloop serve --help                    Every setting
-  polyloop doctor                          What is wrong, before you start";
+  polyloop doctor                          What is wrong, before you start
+  polyloop check-command 'ls | wc -l'      Whether a command would run without asking";
 
 const SERVE_ABOUT: &str = "\
 Serve agents to every client, with the model and the directory you choose.
@@ -46,6 +47,12 @@ Examples:
   polyloop doctor
   polyloop doctor --model claude-sonnet-4-5 --session-store-path ./sessions
   polyloop doctor --json";
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  polyloop check-command 'grep -rn TODO src | head'
+  polyloop check-command --cwd ~/project 'git status'
+  polyloop check-command --jsonl < commands.jsonl";
 
 /// One agent server that every client can talk to.
 #[derive(Debug, Parser)]
@@ -75,6 +82,30 @@ pub enum Command {
         after_help = DOCTOR_EXAMPLES
     )]
     Doctor(DoctorArgs),
+    /// Say whether a command would run without asking, and why
+    #[command(
+        name = "check-command",
+        long_about = "Say whether a command would run without asking, and why.\n\nJudges as a \
+                      session does; runs nothing. Ends with 0 if it would run at once and with 1 \
+                      if it would be asked about. With --jsonl each line is {\"id\", \"cmd\"}, \
+                      where cmd is a script or a list of words, and each answer is {\"id\", \
+                      \"decision\", \"reason\"}.",
+        after_help = CHECK_EXAMPLES
+    )]
+    Check(CheckArgs),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct CheckArgs {
+    /// The script, as for bash -lc
+    #[arg(required_unless_present = "jsonl", conflicts_with = "jsonl")]
+    pub script: Option<String>,
+    /// Where it would run [default: the directory you are in]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+    /// Read commands from standard input, one JSON object a line
+    #[arg(long)]
+    pub jsonl: bool,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -214,7 +245,16 @@ mod tests {
         let error = Cli::try_parse_from(["polyloop"]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
         let help = error.to_string();
-        for word in ["Usage: polyloop", "serve", "demo", "doctor", "Examples:", "--version"] {
+        let words = [
+            "Usage: polyloop",
+            "serve",
+            "demo",
+            "doctor",
+            "check-command",
+            "Examples:",
+            "--version",
+        ];
+        for word in words {
             assert!(help.contains(word), "{word}\n{help}");
         }
     }

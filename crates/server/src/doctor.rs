@@ -83,9 +83,22 @@ fn configuration(examined: &Examined) -> Vec<Check> {
 }
 
 fn sandbox() -> Check {
-    let text = "this version has none, so commands that may change something ask before they \
-                run, also in full-auto";
-    Check::warn("sandbox", text)
+    use polyloop_sandbox::{Availability, Helper, probe};
+    match probe(&Helper::this_program()) {
+        Availability::Available { remarks } if remarks.is_empty() => {
+            Check::ok("sandbox", "works; it was tried just now")
+        }
+        Availability::Available { remarks } => {
+            Check::warn("sandbox", format!("works, but {}", remarks.join("; ")))
+        }
+        Availability::NotAvailable(why) => Check::warn(
+            "sandbox",
+            format!(
+                "not available: {why}; commands that may change something ask before they run, \
+                 also in full-auto"
+            ),
+        ),
+    }
 }
 
 /// What a token means depends on who can reach the address. What is wrong with one has been said.

@@ -3,6 +3,7 @@
 mod app;
 mod auth;
 mod catch_up;
+mod check;
 mod cli;
 mod config;
 mod doctor;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
             start(cli::demo_config(&args, &start_dir), port)
         }
         Command::Doctor(args) => examine(&args, &start_dir),
+        Command::Check(args) => check::run(&args, &start_dir),
     }
 }
 

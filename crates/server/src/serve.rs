@@ -298,12 +298,14 @@ fn places(config: &Config, forbidden: Vec<PathBuf>) -> Places {
     let common = Place {
         cwd: config.working_directory.clone(),
         plans: None,
+        todos: None,
         forbidden,
         command_time_max: config.limits.command_timeout,
+        sandbox: polyloop_sandbox::probe(&polyloop_sandbox::Helper::this_program()).is_available(),
         helper: polyloop_sandbox::Helper::this_program(),
     };
     let plans = config.session_store.as_ref().map(|store| store.join("plans"));
-    Places { common, roots, plans }
+    Places { common, roots, plans, todos: config.todos_store.clone() }
 }
 
 fn instructions(config: &Config) -> Instructions {

@@ -20,6 +20,8 @@ mod swap;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use swap::{is_unsupported, put_where_nothing_is};
+
 use directories::Directories;
 use spare::Spares;
 
@@ -47,6 +49,34 @@ pub(super) fn apply(root: &Root, steps: &[Step]) -> Result<(), PatchError> {
             work.spares.remove_all(&work.directories);
             work.directories.remove_made();
             if left.is_empty() { Err(cause) } else { Err(torn(cause, left)) }
+        }
+    }
+}
+
+/// Makes a directory and what is missing above it, or nothing; lists what was made, outermost
+/// first.
+pub(crate) fn make_directory(root: &Root, relative: &str) -> Result<Vec<String>, PatchError> {
+    root.check()?;
+    let mut directories = Directories::new(root);
+    // Of a file in it, whatever its name, it is the directory.
+    match directories.open_or_make(&format!("{relative}/.")) {
+        Ok(()) => {
+            directories.flush();
+            Ok(directories.into_made())
+        }
+        Err(error) => {
+            directories.remove_made();
+            Err(error)
+        }
+    }
+}
+
+/// Removes again what [`make_directory`] made, unless something else came into it.
+pub(crate) fn unmake_directories(root: &Root, made: &[String]) {
+    for directory in made.iter().rev() {
+        let (above, name) = path::split(directory);
+        if let Ok(above) = root.directory(above) {
+            let _ = rustix::fs::unlinkat(above, name, rustix::fs::AtFlags::REMOVEDIR);
         }
     }
 }

@@ -14,7 +14,7 @@ use super::{NAME_BYTES_MAX, PATH_BYTES_MAX, PATH_DEPTH_MAX};
 const LINKS_MAX: usize = 40;
 
 /// Why a name cannot be that of a file, if it cannot.
-pub(super) fn check(path: &str) -> Result<(), String> {
+pub(crate) fn check(path: &str) -> Result<(), String> {
     if path.is_empty() {
         return Err("it is empty".to_owned());
     }
@@ -53,7 +53,7 @@ pub fn shown(path: &str) -> String {
 }
 
 /// Removes `.` and `..` by their text alone.
-pub(super) fn normal(path: &Path) -> PathBuf {
+pub(crate) fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
         match component {
@@ -70,7 +70,7 @@ pub(super) fn normal(path: &Path) -> PathBuf {
 }
 
 /// Where an absolute path leads when its links are followed, also when its end does not exist.
-pub(super) fn real(path: &Path) -> PathBuf {
+pub(crate) fn real(path: &Path) -> PathBuf {
     let mut done = PathBuf::from("/");
     let mut todo = names_reversed(path);
     let mut links = 0;
@@ -107,6 +107,6 @@ fn names_reversed(path: &Path) -> Vec<OsString> {
 }
 
 /// The directory of a relative path (empty for the root itself) and the name in it.
-pub(super) fn split(relative: &str) -> (&str, &str) {
+pub(crate) fn split(relative: &str) -> (&str, &str) {
     relative.rsplit_once('/').unwrap_or(("", relative))
 }

@@ -16,6 +16,10 @@ use super::report::{Change, Operation, Touched, touched};
 use super::root::{Found, Root};
 use super::{MATCH_STEPS_MAX, PLAN_BYTES_MAX, path};
 
+mod content;
+
+pub(crate) use content::plan_content;
+
 /// The outcome of a patch, computed but not yet written.
 #[derive(Debug)]
 pub struct Plan {
@@ -50,25 +54,11 @@ impl Content {
 /// Reads what the patch needs and computes the outcome; nothing is written.
 pub fn plan(root: &Root, patch: &Patch) -> Result<Plan, PatchError> {
     root.check()?;
-    let mut picture = Picture {
-        root,
-        files: BTreeMap::new(),
-        changes: Vec::new(),
-        budget: Budget::new(MATCH_STEPS_MAX),
-        bytes: 0,
-    };
+    let mut picture = Picture::new(root);
     for section in &patch.sections {
         picture.play(section)?;
     }
-    let Picture { files, mut changes, .. } = picture;
-    check_directories(&files)?;
-    changes.retain(|change| change.operation != Operation::Update || change.before != change.after);
-    let steps: Vec<Step> =
-        files.into_iter().filter_map(|(path, file)| file.into_step(path)).collect();
-    if steps.is_empty() {
-        return Err(PatchError::Unchanged);
-    }
-    Ok(Plan { root: root.clone(), touched: touched(root, patch), changes, steps })
+    picture.into_plan(touched(root, patch))
 }
 
 impl Plan {
@@ -117,7 +107,31 @@ struct Picture<'r> {
     bytes: usize,
 }
 
-impl Picture<'_> {
+impl<'r> Picture<'r> {
+    fn new(root: &'r Root) -> Self {
+        Self {
+            root,
+            files: BTreeMap::new(),
+            changes: Vec::new(),
+            budget: Budget::new(MATCH_STEPS_MAX),
+            bytes: 0,
+        }
+    }
+
+    fn into_plan(self, touched: Vec<Touched>) -> Result<Plan, PatchError> {
+        let Picture { root, files, mut changes, .. } = self;
+        check_directories(&files)?;
+        changes.retain(|change| {
+            change.operation != Operation::Update || change.before != change.after
+        });
+        let steps: Vec<Step> =
+            files.into_iter().filter_map(|(path, file)| file.into_step(path)).collect();
+        if steps.is_empty() {
+            return Err(PatchError::Unchanged);
+        }
+        Ok(Plan { root: root.clone(), touched, changes, steps })
+    }
+
     fn play(&mut self, section: &Section) -> Result<(), PatchError> {
         let path = self.root.relative(&section.path)?;
         match &section.action {

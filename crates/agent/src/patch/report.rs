@@ -48,19 +48,24 @@ pub enum Operation {
 pub fn touched(root: &Root, patch: &Patch) -> Vec<Touched> {
     let mut all: Vec<Touched> = Vec::new();
     for named in patch.paths() {
-        let touched = match root.place(named) {
-            Place::Inside(relative) => inside(root, relative),
-            Place::Outside(absolute) => {
-                let real = path::real(&absolute);
-                let protected = is_protected(&real.to_string_lossy());
-                Touched { path: named.to_owned(), inside: false, protected, real }
-            }
-        };
+        let touched = touched_at(root, named);
         if !all.contains(&touched) {
             all.push(touched);
         }
     }
     all
+}
+
+/// What is to be known of one path before it is touched.
+pub(crate) fn touched_at(root: &Root, named: &str) -> Touched {
+    match root.place(named) {
+        Place::Inside(relative) => inside(root, relative),
+        Place::Outside(absolute) => {
+            let real = path::real(&absolute);
+            let protected = is_protected(&real.to_string_lossy());
+            Touched { path: named.to_owned(), inside: false, protected, real }
+        }
+    }
 }
 
 fn inside(root: &Root, relative: String) -> Touched {

@@ -38,19 +38,19 @@ struct Inner {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileId {
+pub(crate) struct FileId {
     device: u64,
     inode: u64,
 }
 
 impl FileId {
-    pub(super) fn of(stat: &Stat) -> Self {
+    pub(crate) fn of(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 }
 
 /// Where a path of a patch lies, by its text.
-pub(super) enum Place {
+pub(crate) enum Place {
     /// Relative to the root, with `/`, without `.` and `..`.
     Inside(String),
     Outside(PathBuf),
@@ -103,14 +103,14 @@ impl Root {
     }
 
     /// An error if its path has come to mean another directory, or none.
-    pub(super) fn check(&self) -> Result<(), PatchError> {
+    pub(crate) fn check(&self) -> Result<(), PatchError> {
         match rustix::fs::lstat(&self.0.path) {
             Ok(stat) if FileId::of(&stat) == self.0.id => Ok(()),
             Ok(_) | Err(_) => Err(PatchError::RootChanged { root: self.0.path.clone() }),
         }
     }
 
-    pub(super) fn place(&self, named: &str) -> Place {
+    pub(crate) fn place(&self, named: &str) -> Place {
         let absolute = path::normal(&self.0.path.join(named));
         let relative = absolute
             .strip_prefix(&self.0.path)
@@ -135,7 +135,7 @@ impl Root {
     }
 
     /// A directory below the root; the empty path is the root itself.
-    pub(super) fn directory(&self, relative: &str) -> Result<OwnedFd, Errno> {
+    pub(crate) fn directory(&self, relative: &str) -> Result<OwnedFd, Errno> {
         if relative.is_empty() {
             return rustix::fs::openat(&self.0.handle, ".", DIRECTORY, Mode::empty());
         }
@@ -174,6 +174,40 @@ impl Root {
         name: &str,
         relative: &str,
     ) -> Result<Option<Found>, PatchError> {
+        let Some((handle, stat)) = self.open_in(directory, name, relative)? else {
+            return Ok(None);
+        };
+        let size = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
+        PatchError::limit(&format!("{relative}: its bytes"), size, FILE_BYTES_MAX)?;
+        let mut bytes = Vec::with_capacity(size);
+        // One byte more than allowed tells a file that grew meanwhile.
+        let mut reader = handle.take(FILE_BYTES_MAX as u64 + 1);
+        reader
+            .read_to_end(&mut bytes)
+            .map_err(|source| PatchError::io(relative, "read it", source))?;
+        PatchError::limit(&format!("{relative}: its bytes"), bytes.len(), FILE_BYTES_MAX)?;
+        let access = rustix::fs::accessat(directory, name, Access::WRITE_OK, AtFlags::EACCESS);
+        // To the superuser every file is accessible, so the mode counts too.
+        let is_writable = stat.st_mode & 0o222 != 0 && access.is_ok();
+        Ok(Some(Found { bytes: Bytes::from(bytes), stat, is_writable }))
+    }
+
+    /// The regular file at a path, open for reading, or nothing if there is none.
+    pub(crate) fn open_file(&self, relative: &str) -> Result<Option<(File, Stat)>, PatchError> {
+        let (parent, name) = path::split(relative);
+        match self.directory(parent) {
+            Ok(directory) => self.open_in(&directory, name, relative),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(self.no_directory(relative, errno)),
+        }
+    }
+
+    fn open_in(
+        &self,
+        directory: &OwnedFd,
+        name: &str,
+        relative: &str,
+    ) -> Result<Option<(File, Stat)>, PatchError> {
         let failed = |errno: Errno| PatchError::io(relative, "read it", errno);
         let stat = match rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => stat,
@@ -191,22 +225,10 @@ impl Root {
         };
         let stat = rustix::fs::fstat(&handle).map_err(failed)?;
         self.check_regular(relative, &stat)?;
-        let size = usize::try_from(stat.st_size).unwrap_or(usize::MAX);
-        PatchError::limit(&format!("{relative}: its bytes"), size, FILE_BYTES_MAX)?;
-        let mut bytes = Vec::with_capacity(size);
-        // One byte more than allowed tells a file that grew meanwhile.
-        let mut reader = File::from(handle).take(FILE_BYTES_MAX as u64 + 1);
-        reader
-            .read_to_end(&mut bytes)
-            .map_err(|source| PatchError::io(relative, "read it", source))?;
-        PatchError::limit(&format!("{relative}: its bytes"), bytes.len(), FILE_BYTES_MAX)?;
-        let access = rustix::fs::accessat(directory, name, Access::WRITE_OK, AtFlags::EACCESS);
-        // To the superuser every file is accessible, so the mode counts too.
-        let is_writable = stat.st_mode & 0o222 != 0 && access.is_ok();
-        Ok(Some(Found { bytes: Bytes::from(bytes), stat, is_writable }))
+        Ok(Some((File::from(handle), stat)))
     }
 
-    fn check_regular(&self, relative: &str, stat: &Stat) -> Result<(), PatchError> {
+    pub(crate) fn check_regular(&self, relative: &str, stat: &Stat) -> Result<(), PatchError> {
         let kind = match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => return Ok(()),
             FileType::Symlink => {
@@ -222,7 +244,7 @@ impl Root {
     }
 
     /// Why the directory of a path could not be opened.
-    pub(super) fn no_directory(&self, relative: &str, errno: Errno) -> PatchError {
+    pub(crate) fn no_directory(&self, relative: &str, errno: Errno) -> PatchError {
         match errno {
             Errno::LOOP | Errno::NOTDIR | Errno::XDEV => {
                 let absolute = self.path().join(relative);
@@ -255,6 +277,6 @@ pub(super) fn is_untouched(before: &Stat, after: &Stat) -> bool {
 }
 
 /// The file's facts by name, in an open directory, no link followed.
-pub(super) fn look(directory: impl AsFd, name: &str) -> Result<Stat, Errno> {
+pub(crate) fn look(directory: impl AsFd, name: &str) -> Result<Stat, Errno> {
     rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
 }

@@ -6,90 +6,86 @@ use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 use super::Scope;
+use super::secrets::secret_name;
 use super::show::brief;
-
-/// Hidden names that hold no secrets; every other hidden name is asked about.
-const HIDDEN_HARMLESS: &[&str] = &[
-    ".changeset",
-    ".clang-format",
-    ".clang-tidy",
-    ".dockerignore",
-    ".editorconfig",
-    ".eslintignore",
-    ".eslintrc.js",
-    ".eslintrc.json",
-    ".flake8",
-    ".gitattributes",
-    ".github",
-    ".gitignore",
-    ".gitlab-ci.yml",
-    ".gitmodules",
-    ".mailmap",
-    ".markdownlint.json",
-    ".nvmrc",
-    ".prettierignore",
-    ".prettierrc",
-    ".prettierrc.json",
-    ".python-version",
-    ".ruby-version",
-    ".rustfmt.toml",
-    ".tool-versions",
-    ".travis.yml",
-];
-
-/// How the names of files with secrets begin, and how they end. Lower case.
-const SECRET_STARTS: &[&str] =
-    &["_netrc", "credential", "id_dsa", "id_ec", "id_ed", "id_rsa", "passw", "secret", "shadow"];
-const SECRET_ENDS: &[&str] = &[
-    ".pem",
-    ".key",
-    ".p12",
-    ".pfx",
-    ".jks",
-    ".keystore",
-    ".kdbx",
-    ".gpg",
-    ".asc",
-    ".ppk",
-    "shadow",
-    "token",
-    "token.json",
-    "token.txt",
-    "history",
-    ".ovpn",
-    "tfstate",
-    ".tfvars",
-];
 
 /// Files that are no files: reading them shows the machine, or waits for ever.
 const SYSTEM_ROOTS: &[&str] = &["/proc", "/sys", "/dev", "/run"];
 
-/// Whether reading this path shows nothing but an ordinary file of the working directory; the
-/// error says, for people, why it may not.
-pub(super) fn check_readable(operand: &str, scope: &Scope) -> Result<(), String> {
+/// Files outside the working directory that say nothing but what machine this is.
+const PUBLIC_FILES: &[&str] = &[
+    "/dev/null",
+    "/etc/alpine-release",
+    "/etc/debian_version",
+    "/etc/fedora-release",
+    "/etc/lsb-release",
+    "/etc/os-release",
+    "/etc/redhat-release",
+    "/etc/timezone",
+    "/proc/cpuinfo",
+    "/proc/loadavg",
+    "/proc/meminfo",
+    "/proc/uptime",
+    "/proc/version",
+    "/usr/lib/os-release",
+];
+
+/// Directories of which every file came with the system, and is meant to be read.
+const PUBLIC_TREES: &[&str] = &["/usr/include", "/usr/share/doc"];
+
+/// Directories of which the names may be shown, but not what is in the files.
+const LISTED_TREES: &[&str] = &["/bin", "/lib", "/lib64", "/sbin", "/usr"];
+
+/// A path with more names is not resolved.
+const COMPONENTS_MAX: usize = 64;
+
+/// What is shown of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Want {
+    Content,
+    /// The content of everything below it, too.
+    Tree,
+    /// That it is there, and what kind of thing it is.
+    Name,
+}
+
+/// Whether looking at this path, from `cwd`, shows nothing but ordinary files of the working
+/// directory, or what everybody may know; the error says, for people, why it may not.
+pub(super) fn check(operand: &str, cwd: &Path, want: Want, scope: &Scope) -> Result<(), String> {
     let shown = brief(operand);
-    let path = Path::new(operand);
-    if path.is_absolute() || operand.is_empty() {
-        return Err(format!("`{shown}` is not a path inside the working directory"));
-    }
-    if depth(path).is_none() {
-        return Err(format!("`{shown}` leads out of the working directory"));
-    }
-    let unclear = |error| format!("`{shown}` cannot be resolved: {error}");
     let root = &scope.cwd;
+    if operand.is_empty() {
+        return Err("an empty word is no path".to_owned());
+    }
     if root.parent().is_none() || !root.is_dir() {
         return Err("the working directory is the whole system, or is not there".to_owned());
     }
-    let real = real(&root.join(path)).map_err(unclear)?;
+    let unclear = |error| format!("`{shown}` cannot be resolved: {error}");
+    let path = cwd.join(operand);
+    if path.components().count() > COMPONENTS_MAX {
+        return Err(format!("`{shown}` has more than {COMPONENTS_MAX} parts"));
+    }
+    let real = real(&path).map_err(unclear)?;
+    let inside = path.strip_prefix(root).ok().filter(|path| depth(path).is_some());
+    let Some(named) = inside else {
+        return match is_public(&real, want) {
+            true => Ok(()),
+            false => Err(format!("`{shown}` is outside the working directory")),
+        };
+    };
     let Ok(inside) = real.strip_prefix(root) else {
         return Err(format!("`{shown}` is really {}", brief(&real.display().to_string())));
     };
-    if let Some(name) = secret_name(path).or_else(|| secret_name(inside)) {
+    if let Some(name) = secret_name(named).or_else(|| secret_name(inside)) {
         return Err(format!("`{}` may hold secrets", brief(&name)));
     }
-    let private = scope.private.iter().any(|private| real.starts_with(private));
-    if private || SYSTEM_ROOTS.iter().any(|system| real.starts_with(system)) {
+    if scope.private.iter().any(|private| real.starts_with(private))
+        || SYSTEM_ROOTS.iter().any(|system| real.starts_with(system))
+    {
         return Err(format!("`{shown}` is not a file of the project"));
+    }
+    if want == Want::Tree && scope.private.iter().any(|private| private.starts_with(&real)) {
+        return Err(format!("the server's own files are below `{shown}`"));
     }
     match real.metadata() {
         Ok(found) if !found.is_file() && !found.is_dir() => {
@@ -101,18 +97,40 @@ pub(super) fn check_readable(operand: &str, scope: &Scope) -> Result<(), String>
     }
 }
 
+/// Whether what is outside is for everybody, once links are followed.
+fn is_public(real: &Path, want: Want) -> bool {
+    let below = |trees: &[&str]| trees.iter().any(|tree| real.starts_with(tree));
+    let file = PUBLIC_FILES.iter().any(|file| real == Path::new(file));
+    match want {
+        Want::Content => file || below(PUBLIC_TREES),
+        Want::Tree => below(PUBLIC_TREES),
+        Want::Name => file || below(LISTED_TREES) || real.parent().is_none(),
+    }
+}
+
 /// Where a path leads, also when its last names do not exist; an error when that is not certain.
-fn real(path: &Path) -> std::io::Result<PathBuf> {
+pub(super) fn real(path: &Path) -> std::io::Result<PathBuf> {
     let error = match path.canonicalize() {
         Ok(real) => return Ok(real),
         Err(error) => error,
     };
-    // A dangling link is there, and leads nobody knows where.
-    let missing = error.kind() == ErrorKind::NotFound && path.symlink_metadata().is_err();
-    match (path.parent(), path.file_name()) {
-        (Some(above), Some(name)) if missing => Ok(real(above)?.join(name)),
-        _ => Err(error),
+    if error.kind() != ErrorKind::NotFound {
+        return Err(error);
     }
+    let mut there = PathBuf::new();
+    let mut rest = path.components();
+    for component in path.components() {
+        // A dangling link is there, and leads nobody knows where: resolving it fails below.
+        if there.join(component).symlink_metadata().is_err() {
+            break;
+        }
+        there.push(component);
+        rest.next();
+    }
+    if rest.clone().any(|component| !matches!(component, Component::Normal(_))) {
+        return Err(error);
+    }
+    Ok(there.canonicalize()?.join(rest.as_path()))
 }
 
 /// How far below its start a relative path ends by its text; none if it ever leaves it.
@@ -122,19 +140,6 @@ fn depth(path: &Path) -> Option<usize> {
         Component::Normal(_) => Some(depth + 1),
         Component::ParentDir => depth.checked_sub(1),
         Component::RootDir | Component::Prefix(_) => None,
-    })
-}
-
-/// The first name in the path that people use for secrets.
-fn secret_name(path: &Path) -> Option<String> {
-    path.components().find_map(|component| {
-        let Component::Normal(name) = component else { return None };
-        let name = name.to_string_lossy();
-        let folded = name.to_lowercase();
-        let secret = (folded.starts_with('.') && !HIDDEN_HARMLESS.contains(&folded.as_str()))
-            || SECRET_STARTS.iter().any(|start| folded.starts_with(start))
-            || SECRET_ENDS.iter().any(|end| folded.ends_with(end));
-        secret.then(|| name.into_owned())
     })
 }
 
@@ -150,7 +155,8 @@ pub(super) enum Reach {
 
 /// Where a word leads if it is a path. A word that bash would expand is unclear.
 pub(super) fn reach(word: &str, scope: &Scope) -> Reach {
-    if word.contains(['$', '`', '\0', '{']) || word.starts_with('~') {
+    let deep = Path::new(word).components().count() > COMPONENTS_MAX;
+    if word.contains(['$', '`', '\0', '{']) || word.starts_with('~') || deep {
         return Reach::Outside;
     }
     let root = &scope.cwd;

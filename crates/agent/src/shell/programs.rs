@@ -2,6 +2,9 @@
 //!
 //! Nothing here makes a command safe; a name that is missing costs a label, or a question more.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// What a program is for, where that matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
@@ -81,13 +84,18 @@ pub(super) fn listed(list: &str, word: &str) -> bool {
     list.split(' ').any(|name| name == word)
 }
 
+/// The tables by name: every word of a script may be looked up in them.
+static BY_NAME: LazyLock<HashMap<&'static str, Class>> = LazyLock::new(|| {
+    let names = CLASSES.iter().flat_map(|(class, names)| names.split(' ').map(|n| (n, *class)));
+    names.collect()
+});
+
 pub(super) fn class(program: &str) -> Option<Class> {
-    let base = unversioned(base(program));
-    CLASSES.iter().find(|(_, names)| listed(names, base)).map(|(class, _)| *class)
+    BY_NAME.get(unversioned(base(program))).copied()
 }
 
 pub(super) fn is_interpreter(program: &str) -> bool {
-    listed(INTERPRETERS, unversioned(base(program)))
+    class(program).is_some() && listed(INTERPRETERS, unversioned(base(program)))
 }
 
 /// `python3.12` is `python3`, and `mkfs.ext4` is `mkfs`.

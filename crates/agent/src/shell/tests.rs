@@ -5,11 +5,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use polyloop_session::policy::Risk;
-use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
 
+mod attack;
+mod corpus;
+mod scripts;
 mod weigh;
 
 /// A working directory with files and traps, and a directory outside of it.
@@ -204,6 +206,8 @@ fn harmless_reads_are_safe() {
         "cat -- a.txt",
         "cat -",
         "cat .gitignore",
+        "cat .eslintrc.json .env.example",
+        "ls -la .git .vscode",
         "cat 'äöü.txt'",
         "head -n 50 a.txt",
         "head -n50 a.txt",
@@ -279,26 +283,17 @@ fn whatever_could_do_more_is_not_safe() {
         "ls -L src",
         "ls -H linked",
         "ls --dereference",
-        "ls -I x",
-        "ls --hide=x",
         "date 010100002030",
         "date -s now",
         "date -f a.txt",
         "date --set=now",
-        "date -r a.txt",
         "pwd x",
-        "true x",
-        "whoami --help",
         "uname x",
-        "id root",
         "./ls",
         "/bin/ls",
         "src/../ls",
         "bin/cat a.txt",
-        "env ls",
-        "command ls",
         "builtin echo x",
-        "printf x",
         "touch x",
         "rm x",
         "git status",
@@ -308,7 +303,6 @@ fn whatever_could_do_more_is_not_safe() {
         "l\u{455}",
         "echo 'a\u{202e}b'",
         "echo 'a\u{200b}b'",
-        "echo '⚡'",
         "cat 'a\tb' ../x",
     ];
     for script in scripts {
@@ -351,8 +345,12 @@ fn reasons_name_what_was_not_understood() {
     let ground = ground();
     let out = ground.cwd.with_file_name("out").join("victim");
     let rows = [
-        ("ls | wc", "|"),
-        ("ls\npwd", "more than one line"),
+        ("ls | frobnicate", "`frobnicate`"),
+        ("ls\ntouch x", "`touch`"),
+        ("ls &", "background"),
+        ("ls >x", "writes to the file `x`"),
+        ("rm x", "deletes files"),
+        ("cat x; ls )", "not understood"),
         ("frobnicate x", "`frobnicate`"),
         ("ls -L", "`-L`"),
         ("cat .env", "`.env`"),
@@ -400,51 +398,4 @@ fn visible_escapes_what_a_screen_would_not_show() {
     let shown = visible("a\u{202e}b\u{200b}\u{1b}[2J\u{a0}\r\u{e0041}\n\té⚡");
     assert_eq!(shown, "a\\u{202e}b\\u{200b}\\u{1b}[2J\\u{a0}\\u{d}\\u{e0041}\n\té⚡");
     assert_eq!(visible("plain 'text' ü"), "plain 'text' ü");
-}
-
-#[test]
-fn no_dangerous_line_of_the_public_corpus_is_safe() {
-    let ground = ground();
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/commands_public.jsonl");
-    let (mut dangerous, mut core, mut allowed) = (0, 0, 0);
-    for line in fs::read_to_string(file).unwrap().lines() {
-        let case: serde_json::Value = serde_json::from_str(line).unwrap();
-        let judged = match &case["cmd"] {
-            serde_json::Value::String(script) => judge(script, &ground.cwd),
-            argv => {
-                let argv: Vec<String> = serde_json::from_value(argv.clone()).unwrap();
-                judge_argv(&argv, &ground.cwd)
-            }
-        };
-        if case["safe"] == false {
-            dangerous += 1;
-            assert!(!judged.safe, "{line}: {}", judged.reason);
-        } else if case.get("debatable").is_none() && case.get("tier").is_none() {
-            core += 1;
-            allowed += u32::from(judged.safe);
-        }
-    }
-    assert!(dangerous > 100 && core > 100, "the corpus is not whole");
-    println!("dangerous allowed 0/{dangerous}; core allowed {allowed}/{core}");
-}
-
-proptest! {
-    #[test]
-    fn judging_never_panics_and_literal_words_survive_quoting(script in ".{0,60}") {
-        let judged = judge(&script, Path::new("/nosuch"));
-        prop_assert!(!judged.reason.is_empty());
-        if let Some(argv) = literal_argv(&script) {
-            prop_assert_eq!(literal_argv(&quote(&argv)), Some(argv));
-        }
-    }
-
-    #[test]
-    fn no_operator_outside_of_quotes_is_ever_safe(
-        before in "(ls|echo|cat) [a-z .-]{0,8}",
-        operator in "[;&|<>()$`\\\\*?{}\n!~#\u{0}-\u{8}\u{e}-\u{1f}]",
-        after in "[a-z ]{0,8}x",
-    ) {
-        let script = format!("{before} {operator}{after}");
-        prop_assert!(!judge(&script, Path::new("/usr/share")).safe, "{:?}", script);
-    }
 }

@@ -157,7 +157,7 @@ impl Args {
 }
 
 /// A value as it is named in an error.
-fn kind(value: &Value) -> String {
+pub(super) fn kind(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
         Value::Bool(_) => "true or false".to_owned(),
@@ -174,13 +174,13 @@ fn judgement(args: &Args, place: &Place) -> Judgement {
         Ok(directory) => directory,
         Err(why) => return refused(Effect::Execute, "bash", &why),
     };
-    let judged = Scope::new(&directory, &place.forbidden).judge(&args.script);
+    let judged = scope(&directory, place).judge(&args.script);
     let judged = elsewhere(judged, &directory, place);
     Judgement {
         effect: Effect::Execute,
         safe: judged.safe,
         confined: false,
-        sandbox: false,
+        sandbox: place.sandbox,
         refusal: None,
         risk: judged.risk,
         reason: judged.reason,
@@ -191,6 +191,12 @@ fn judgement(args: &Args, place: &Place) -> Judgement {
         covers: judged.covers,
         keys: judged.keys,
     }
+}
+
+/// What a command in this directory is judged by.
+fn scope(directory: &Path, place: &Place) -> Scope {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    Scope::new(directory, &place.forbidden).with_path(&path)
 }
 
 /// Adds the directory to what is shown and to what is granted, unless it is the session's own:

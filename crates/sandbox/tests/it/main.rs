@@ -2,12 +2,22 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::disallowed_methods)]
 
+mod calls;
+mod closed;
+mod confined;
 mod end;
+mod escape;
+mod ground;
+mod held;
+mod limits;
+mod network;
 mod roll;
 mod start;
+mod stay;
+mod user;
 
 use std::io::{Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command};
 use std::time::Duration;
 
@@ -18,11 +28,18 @@ use tempfile::TempDir;
 /// The program that becomes the helper, and that is a small server of its own.
 const SERVER: &str = env!("CARGO_BIN_EXE_polyloop-sandbox-run");
 
+/// Where it is instead, for a user who cannot reach it there.
+const SERVER_VARIABLE: &str = "POLYLOOP_SANDBOX_RUN";
+
 /// Longer than any test takes; a job that reaches it has failed its test.
 const LONG: Duration = Duration::from_secs(90);
 
 fn helper() -> Helper {
-    Helper::at(SERVER)
+    Helper::at(server_path())
+}
+
+fn server_path() -> PathBuf {
+    std::env::var_os(SERVER_VARIABLE).map_or(SERVER.into(), PathBuf::from)
 }
 
 fn job(program: &str, args: &[&str]) -> Job {
@@ -51,13 +68,17 @@ fn finish(job: &Job) -> (String, Exit) {
 
 /// The small server with a command to run, not yet started.
 fn server(args: &[&str]) -> Command {
-    let mut command = Command::new(SERVER);
+    let mut command = Command::new(server_path());
     command.arg(LONG.as_millis().to_string()).args(args);
     command
 }
 
 fn make_fifo(dir: &TempDir) -> PathBuf {
-    let path = dir.path().join("fifo");
+    make_fifo_in(dir.path())
+}
+
+fn make_fifo_in(dir: &Path) -> PathBuf {
+    let path = dir.join("fifo");
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
     path
 }

@@ -18,16 +18,22 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Roll {
     file: File,
     path: PathBuf,
-    _dir: tempfile::TempDir,
+    /// Removed in the end, if it is its own.
+    _dir: Option<tempfile::TempDir>,
 }
 
 impl Roll {
     pub fn new() -> Roll {
         let dir = tempfile::tempdir().unwrap();
         let path = super::make_fifo(&dir);
+        Roll { _dir: Some(dir), ..Roll::at(path) }
+    }
+
+    /// With a FIFO that is there.
+    pub fn at(path: PathBuf) -> Roll {
         let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(&path).unwrap();
-        Roll { file, path, _dir: dir }
+        Roll { file, path, _dir: None }
     }
 
     /// A script whose processes are on this roll.

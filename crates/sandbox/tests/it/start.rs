@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use polyloop_sandbox::{Exit, bash_args, run};
 use rustix::io::{FdFlags, fcntl_setfd};
 
-use crate::{SERVER, finish, helper, job, make_fifo, script, server};
+use crate::{finish, helper, job, make_fifo, script, server, server_path};
 
 #[test]
 fn output_and_exit_code() {
@@ -59,7 +59,10 @@ fn only_the_standard_streams_are_open() {
 
 #[test]
 fn signals_are_as_after_a_login() {
-    let status = format!("trap '' HUP USR1 PIPE; exec {SERVER} 90000 grep Sig /proc/self/status");
+    let status = format!(
+        "trap '' HUP USR1 PIPE; exec {} 90000 grep Sig /proc/self/status",
+        server_path().display()
+    );
     let output = std::process::Command::new("bash").args(["-c", &status]).output().unwrap();
     let output = String::from_utf8(output.stdout).unwrap();
     for mask in ["SigBlk:\t", "SigIgn:\t"] {
@@ -179,8 +182,8 @@ fn a_server_whose_file_has_gone_still_runs_commands() {
     let run_deleted =
         r#"cp "$0" "$1"; exec 3<"$1"; rm "$1"; exec /proc/self/fd/3 90000 echo works"#;
     let output = std::process::Command::new("bash")
-        .args(["-c", run_deleted, SERVER])
-        .arg(&copy)
+        .args(["-c", run_deleted])
+        .args([server_path(), copy.clone()])
         .output()
         .unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");

@@ -24,6 +24,11 @@ impl<'a> Directories<'a> {
         Self { root, open: HashMap::new(), made: Vec::new() }
     }
 
+    /// What was made, outermost first.
+    pub(super) fn into_made(self) -> Vec<String> {
+        self.made
+    }
+
     /// Opens the directory of a file that was there when the patch was planned.
     pub(super) fn open(&mut self, path: &str) -> Result<(), PatchError> {
         let parent = path::split(path).0;

@@ -13,7 +13,7 @@ pub(super) fn exchange(directory: &OwnedFd, one: &str, other: &str) -> Result<()
 }
 
 /// Renames, but only to a name that is free.
-pub(super) fn put_where_nothing_is(directory: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
+pub(crate) fn put_where_nothing_is(directory: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
     match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
         Err(errno) if is_unsupported(errno) => link_where_nothing_is(directory, from, to),
         other => other,
@@ -39,7 +39,7 @@ pub(super) fn link_where_nothing_is(
 }
 
 /// Whether the file system, or the kernel, does not know this kind of renaming.
-pub(super) fn is_unsupported(errno: Errno) -> bool {
+pub(crate) fn is_unsupported(errno: Errno) -> bool {
     errno == Errno::INVAL || errno == Errno::NOSYS || errno == Errno::OPNOTSUPP
 }
 

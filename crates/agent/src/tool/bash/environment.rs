@@ -5,14 +5,15 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use crate::shell::SAFE_PATH;
-
 /// Whose start-up files, programs and settings a command gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ground {
     User,
-    /// For a command that was judged safe by the names of its programs: they must be the system's.
-    System,
+    /// For a command that was judged safe: it finds its programs here and nowhere else, and gets
+    /// no settings but ours.
+    Judged {
+        path: OsString,
+    },
 }
 
 const KEPT: &[&str] = &[
@@ -47,6 +48,31 @@ const SET: &[(&str, &str)] = &[
     ("TERM", "dumb"),
 ];
 
+/// What keeps a command that was judged safe from doing more than it was judged by. Git would take
+/// programs from the user's own configuration, watch files with one, run hooks, and fetch what is
+/// missing; the judge knows what the repository's configuration says, but not these. `go` would
+/// fetch another version of itself.
+const JUDGED: &[(&str, &str)] = &[
+    ("GIT_ATTR_NOSYSTEM", "1"),
+    ("GIT_CONFIG_COUNT", "5"),
+    ("GIT_CONFIG_GLOBAL", "/dev/null"),
+    ("GIT_CONFIG_KEY_0", "core.fsmonitor"),
+    ("GIT_CONFIG_KEY_1", "core.hooksPath"),
+    ("GIT_CONFIG_KEY_2", "core.pager"),
+    ("GIT_CONFIG_KEY_3", "protocol.allow"),
+    // Or `git diff` writes to the index, whatever `GIT_OPTIONAL_LOCKS` says.
+    ("GIT_CONFIG_KEY_4", "diff.autoRefreshIndex"),
+    ("GIT_CONFIG_NOSYSTEM", "1"),
+    ("GIT_CONFIG_VALUE_0", "false"),
+    ("GIT_CONFIG_VALUE_1", "/dev/null"),
+    ("GIT_CONFIG_VALUE_2", "cat"),
+    ("GIT_CONFIG_VALUE_3", "never"),
+    ("GIT_CONFIG_VALUE_4", "false"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GOTOOLCHAIN", "local"),
+];
+
 const PATH_DEFAULT: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Where bytes mean what the judge took them for.
@@ -63,9 +89,12 @@ pub(super) fn environment(
     let path = path.filter(|path| !path.is_empty()).unwrap_or_else(|| PATH_DEFAULT.into());
     match ground {
         Ground::User => set(&mut env, "PATH", path),
-        Ground::System => {
-            set(&mut env, "PATH", SAFE_PATH.into());
+        Ground::Judged { path } => {
+            set(&mut env, "PATH", path);
             set(&mut env, "LC_ALL", SAFE_LOCALE.into());
+            for (name, value) in JUDGED {
+                set(&mut env, name, (*value).into());
+            }
         }
     }
     for (name, value) in SET {
@@ -138,10 +167,14 @@ mod tests {
     }
 
     #[test]
-    fn a_safe_command_finds_the_systems_programs_only() {
-        let env = get(&[("PATH", "/evil:/usr/bin"), ("LC_ALL", "ja_JP.SJIS")], Ground::System);
-        assert!(env.contains(&("PATH".to_owned(), SAFE_PATH.to_owned())));
+    fn a_safe_command_finds_the_programs_it_was_judged_by_only() {
+        let ground = Ground::Judged { path: "/bin".into() };
+        let env = get(&[("PATH", "/evil:/usr/bin"), ("LC_ALL", "ja_JP.SJIS")], ground);
+        assert!(env.contains(&("PATH".to_owned(), "/bin".to_owned())));
         assert!(env.contains(&("LC_ALL".to_owned(), SAFE_LOCALE.to_owned())));
+        assert!(env.contains(&("GIT_CONFIG_GLOBAL".to_owned(), "/dev/null".to_owned())));
+        let count = env.iter().filter(|(name, _)| name.starts_with("GIT_CONFIG_KEY_")).count();
+        assert!(env.contains(&("GIT_CONFIG_COUNT".to_owned(), count.to_string())));
         let none = get(&[("PATH", ".")], Ground::User);
         assert!(none.contains(&("PATH".to_owned(), PATH_DEFAULT.to_owned())));
     }

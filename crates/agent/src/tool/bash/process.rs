@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use futures_util::Stream;
 use futures_util::stream;
-use polyloop_sandbox::{Confinement, Exit, Job, Outcome, REPORT_BYTES_MAX, bash_args};
+use polyloop_sandbox::{
+    Confinement, Exit, IfMissing, Job, Outcome, REPORT_BYTES_MAX, ReadOnly, Sandbox,
+    TEMPORARY_DIRECTORY, bash_args,
+};
 use polyloop_session::Text;
 use polyloop_session::item::{End, ToolResult};
 use rustix::process::{Pid, Signal, kill_process};
@@ -20,7 +23,7 @@ use super::Args;
 use super::environment::{Ground, bash, environment};
 use super::output::Output;
 use super::touched::Touched;
-use crate::shell::Scope;
+use crate::shell::unwrapped;
 use crate::tool::{Place, Progress, Run};
 
 /// The most that is read, and streamed, at once.
@@ -88,7 +91,7 @@ impl Running {
         let failed = |why: String| ended(End::Failed, None, Some(why), started);
         let Run { args, place, sandboxed, safe, stop } = run;
         let args = Args::parse(&args).map_err(|why| failed(why.to_string()))?;
-        if sandboxed {
+        if sandboxed && !place.sandbox {
             return Err(failed(NO_SANDBOX.to_owned()));
         }
         if stop.is_cancelled() {
@@ -96,7 +99,7 @@ impl Running {
         }
         let helper = place.helper.clone();
         let job = tokio::task::spawn_blocking(move || {
-            let job = job(&args, &place, safe)?;
+            let job = job(&args, &place, safe, sandboxed)?;
             // What was judged safe changes nothing.
             let touched = (!safe).then(|| Touched::before(&args.script, &job.cwd, &place.cwd));
             Ok((job, touched))
@@ -232,29 +235,58 @@ const NOT_SAFE_ANY_MORE: &str = "bash: not run: when this was proposed it was ha
 
 /// Blocks while it resolves paths; the error is for the model. What was judged safe, and so was
 /// not asked about, must still be safe.
-fn job(args: &Args, place: &Place, was_safe: bool) -> Result<Job, String> {
+fn job(args: &Args, place: &Place, was_safe: bool, sandboxed: bool) -> Result<Job, String> {
     let cwd = args.directory(place)?;
     let inside = cwd.starts_with(&place.cwd);
-    let safe = inside && Scope::new(&cwd, &place.forbidden).judge(&args.script).safe;
+    let scope = super::scope(&cwd, place);
+    let safe = inside && scope.judge(&args.script).safe;
     if was_safe && !safe {
         return Err(NOT_SAFE_ANY_MORE.to_owned());
     }
-    let ground = if safe { Ground::System } else { Ground::User };
-    let script = args.script.as_str().as_ref();
+    let (arguments, ground) = match safe {
+        true => {
+            let script = unwrapped(&args.script).unwrap_or_else(|| args.script.clone());
+            let arguments = ["--noprofile", "--norc", "-c", &script].map(Into::into).to_vec();
+            (arguments, Ground::Judged { path: scope.search_path() })
+        }
+        false => (bash_args(args.script.as_str().as_ref()), Ground::User),
+    };
+    let mut env = environment(std::env::vars_os(), ground);
+    if sandboxed {
+        env.retain(|(name, _)| name != "TMPDIR");
+        env.push(("TMPDIR".into(), TEMPORARY_DIRECTORY.into()));
+    }
     Ok(Job {
         program: bash(),
-        args: match ground {
-            Ground::User => bash_args(script),
-            Ground::System => ["--noprofile".as_ref(), "--norc".as_ref(), "-c".as_ref(), script]
-                .map(Into::into)
-                .to_vec(),
-        },
+        args: arguments,
         cwd,
-        env: environment(std::env::vars_os(), ground),
+        env,
         time_limit: args.time_limit.unwrap_or(place.command_time_max).min(place.command_time_max),
         stop_grace: STOP_GRACE,
-        confinement: Confinement::None,
+        confinement: if sandboxed {
+            Confinement::Sandbox(Box::new(sandbox(place)))
+        } else {
+            Confinement::None
+        },
     })
+}
+
+/// Blocks while it lists the directory.
+fn sandbox(place: &Place) -> Sandbox {
+    let mut sandbox = Sandbox::new(vec![place.cwd.clone()]);
+    let read_only = |name: &str, if_missing| ReadOnly { path: place.cwd.join(name), if_missing };
+    let entries = std::fs::read_dir(&place.cwd).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let there = names.filter(|name| crate::patch::is_protected(name));
+    sandbox.read_only = there.map(|name| read_only(&name, IfMissing::Ignore)).collect();
+    for name in [".git", ".vscode", ".idea"] {
+        sandbox.read_only.push(read_only(name, IfMissing::HoldDirectory));
+    }
+    for name in [".env", ".envrc", "AGENTS.md", "SOUL.md"] {
+        sandbox.read_only.push(read_only(name, IfMissing::HoldFile));
+    }
+    sandbox.hidden = place.forbidden.clone();
+    sandbox
 }
 
 /// How it ended, for the log, and for the model where the output does not say so.

@@ -1,0 +1,127 @@
+//! Where a command would run, where its programs are, and what is never read there without asking.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use super::show::brief;
+
+/// Where a command that is judged safe finds its program first.
+pub const SAFE_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// Programs that people install for themselves, under names that mean nothing else.
+const OFTEN_OWN: &[&str] = &["fd", "fdfind", "gawk", "git", "jq", "rg", "tree"];
+
+const TEMPORARY: &[&str] = &["/tmp", "/var/tmp"];
+
+/// What anybody may write to.
+const OTHERS_WRITE: u32 = 0o002;
+
+#[derive(Clone, Debug)]
+pub struct Scope {
+    /// Canonical, if it exists; where it does not, no path is found to be inside.
+    pub(super) cwd: PathBuf,
+    pub(super) private: Vec<PathBuf>,
+    /// What everybody may write to and nobody keeps.
+    pub(super) temporary: Vec<PathBuf>,
+    /// The directories of the user's own `PATH` that may hold programs, in its order.
+    pub(super) own: Vec<PathBuf>,
+}
+
+impl Scope {
+    /// `private` are files and directories, wherever they are.
+    pub fn new(cwd: &Path, private: &[PathBuf]) -> Scope {
+        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        Scope {
+            cwd: real(cwd),
+            private: private.iter().map(|path| real(path)).collect(),
+            temporary: TEMPORARY.iter().map(|path| real(Path::new(path))).collect(),
+            own: Vec::new(),
+        }
+    }
+
+    /// Also finds programs where the user has them. A directory that the session, or just anybody,
+    /// could write to does not count.
+    pub fn with_path(mut self, path: &OsStr) -> Scope {
+        let trusted = |dir: &PathBuf| {
+            let Ok(real) = dir.canonicalize() else { return false };
+            let shared =
+                real.metadata().map_or(true, |meta| meta.permissions().mode() & OTHERS_WRITE != 0);
+            let ours = real.starts_with(&self.cwd)
+                || self.temporary.iter().any(|temporary| real.starts_with(temporary));
+            dir.is_absolute() && !ours && !shared
+        };
+        self.own = std::env::split_paths(path).filter(trusted).collect();
+        self
+    }
+
+    /// The `PATH` with which a command that was judged safe must run, without start-up files:
+    /// other directories may hold programs of the same names.
+    pub fn search_path(&self) -> OsString {
+        let mut dirs: Vec<&Path> = SAFE_PATH.split(':').map(Path::new).collect();
+        dirs.extend(self.own.iter().map(PathBuf::as_path));
+        // Only an entry with a colon in it cannot be joined, and splitting gives none.
+        std::env::join_paths(dirs).unwrap_or_else(|_| SAFE_PATH.into())
+    }
+
+    /// The name must mean a program that the session could not have written. One that is nowhere
+    /// does no harm.
+    pub(super) fn check_program(&self, program: &str) -> Result<(), String> {
+        self.check_outside()?;
+        let mut places = SAFE_PATH.split(':').map(Path::new);
+        if places.any(|place| place.join(program).is_file()) || OFTEN_OWN.contains(&program) {
+            return Ok(());
+        }
+        match self.own.iter().map(|dir| dir.join(program)).find(|path| path.is_file()) {
+            Some(own) => {
+                let shown = brief(&own.display().to_string());
+                Err(format!("`{program}` is {shown}, which may be anything"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_outside(&self) -> Result<(), String> {
+        match SAFE_PATH.split(':').any(|place| Path::new(place).starts_with(&self.cwd)) {
+            true => Err("the working directory holds the system's programs".to_owned()),
+            false => Ok(()),
+        }
+    }
+
+    /// For programs of which people have several: the one that would answer must be the one that
+    /// the user means, and must not look for another one in the working directory.
+    pub(super) fn check_own_program(&self, program: &str, cwd: &Path) -> Result<(), String> {
+        self.check_outside()?;
+        let safe = SAFE_PATH.split(':').map(|dir| Path::new(dir).join(program));
+        let safe = safe.into_iter().find(|path| path.is_file());
+        let own = self.own.iter().map(|dir| dir.join(program)).find(|path| path.is_file());
+        let answers = match (safe, own) {
+            (None, None) => return Ok(()),
+            (Some(safe), None) => safe,
+            (Some(safe), Some(own)) if same_file(&safe, &own) => safe,
+            (None, Some(own)) => own,
+            (Some(_), Some(own)) => {
+                let shown = brief(&own.display().to_string());
+                return Err(format!("`{program}` is {shown}, which is not the system's own"));
+            }
+        };
+        let is_system = SAFE_PATH.split(':').any(|dir| answers.starts_with(dir));
+        // The proxies of rustup run the toolchain that a file in the directory names.
+        let chooses = ["cargo", "rustc", "rustfmt"].contains(&program);
+        let names_one = |dir: &Path| {
+            ["rust-toolchain", "rust-toolchain.toml"].iter().any(|name| dir.join(name).exists())
+        };
+        if chooses && !cwd.ancestors().any(names_one) || is_system && !chooses {
+            return Ok(());
+        }
+        let shown = brief(&answers.display().to_string());
+        Err(format!("`{program}` is {shown}, which may run another program"))
+    }
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}

@@ -1,0 +1,274 @@
+//! Deletes a file or an empty directory; a directory with all that is in it only if told to.
+//!
+//! What is deleted is first renamed and looked at again, so that it is what was meant. Never
+//! follows a link: below a directory, links are deleted and not what they lead to.
+
+use std::os::fd::OwnedFd;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::BoxStream;
+use polyloop_session::Text;
+use polyloop_session::item::{FileChange, Operation};
+use polyloop_session::policy::{Effect, Judgement, Risk};
+use rustix::fs::{Access, AtFlags, FileType, Stat, accessat, unlinkat};
+use rustix::io::Errno;
+
+use super::files::{Args, Done, Edit, Links, Names, PATH_HELP, Target, edit, judge_blocking, kept};
+use super::{Place, Progress, Run, Tool, ToolSpec};
+use crate::patch::root::{FileId, look};
+use crate::patch::{path, put_where_nothing_is};
+
+mod tree;
+
+const DESCRIPTION: &str = "Deletes a file, or a directory that is empty. A directory with all that \
+     is in it is deleted only if `recursive` is true; then the user is asked.";
+
+pub struct DeleteFile;
+
+impl Tool for DeleteFile {
+    fn spec(&self) -> ToolSpec {
+        let parameters = serde_json::json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string", "description": PATH_HELP },
+                "recursive": {
+                    "type": "boolean",
+                    "description": "Deletes a directory with all that is in it; false by default.",
+                },
+            },
+            "required": ["path"],
+        });
+        ToolSpec { name: "delete_file", description: DESCRIPTION, parameters }
+    }
+
+    fn judge<'a>(
+        &'a self,
+        args: &'a str,
+        place: &'a Place,
+    ) -> BoxFuture<'a, Result<Judgement, Text>> {
+        let wanted = match Wanted::parse(args) {
+            Ok(wanted) => wanted,
+            Err(why) => return std::future::ready(Err(why)).boxed(),
+        };
+        judge_blocking("delete_file", Effect::Edit, place, move |place| {
+            let (target, found) = wanted.find(place)?;
+            let path = target.shown();
+            let does = match found.kind {
+                Kind::File => format!("deletes {path}"),
+                Kind::Directory => match tree::count(&found.open(&target)?) {
+                    Ok(0) => format!("deletes the empty directory {path}"),
+                    Ok(count) if wanted.recursive => {
+                        format!("deletes the directory {path} and all {count} things in it")
+                    }
+                    Ok(_) => return Err(not_empty(&target)),
+                    Err(why) => return Err(format!("{path}: {why}")),
+                },
+            };
+            let is_file = found.kind == Kind::File;
+            let (verb, risk) = match wanted.recursive {
+                true => ("delete_all", Risk::High),
+                false => ("delete", Risk::Medium),
+            };
+            let edit = Edit {
+                name: "delete_file",
+                targets: &[&target],
+                covers: match wanted.recursive {
+                    true => format!("deleting {path} and all that is in it"),
+                    false => format!("deleting {path}"),
+                },
+                does,
+                key: format!("{verb}:{}", target.path),
+                risk,
+                always_asks: wanted.recursive,
+                patch: is_file.then(|| {
+                    format!("*** Begin Patch\n*** Delete File: {}\n*** End Patch\n", target.path)
+                }),
+            };
+            Ok(edit.judgement())
+        })
+    }
+
+    fn run(&self, run: Run) -> BoxStream<'static, Progress> {
+        edit("delete_file", run, |run| {
+            let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
+            let (target, found) = wanted.find(&run.place)?;
+            match found.kind {
+                Kind::File => found.delete_file(&target),
+                Kind::Directory if wanted.recursive => found.delete_tree(&target),
+                Kind::Directory => found.delete_directory(&target),
+            }
+        })
+    }
+}
+
+struct Wanted {
+    path: String,
+    recursive: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Directory,
+}
+
+/// What is to be deleted, as it was found.
+struct Found {
+    kind: Kind,
+    stat: Stat,
+    /// The directory it is in.
+    above: OwnedFd,
+    name: String,
+}
+
+impl Wanted {
+    fn parse(json: &str) -> Result<Wanted, Text> {
+        let args = Args::parse("delete_file", json)?;
+        Ok(Wanted { path: args.path()?, recursive: args.flag(&["recursive"], false)? })
+    }
+
+    fn find(&self, place: &Place) -> Result<(Target, Found), String> {
+        if self.path.is_empty() {
+            return Err("`path` is empty".to_owned());
+        }
+        let target = Target::find(&self.path, place, Names::Any, Links::Refuse)?;
+        let path = target.shown();
+        if place.cwd.starts_with(&target.real) {
+            return Err(format!("{path}: is the working directory or holds it"));
+        }
+        let holds = |own: &std::path::PathBuf| {
+            own.starts_with(&target.real)
+                || own.canonicalize().is_ok_and(|own| own.starts_with(&target.real))
+        };
+        if place.forbidden.iter().any(holds) {
+            return Err(format!("{path}: holds the server's own files"));
+        }
+        let (above, name) = path::split(&target.relative);
+        let above = match target.root.directory(above) {
+            Ok(above) => above,
+            Err(Errno::NOENT) => return Err(target.missing()),
+            Err(errno) => {
+                let error = target.root.no_directory(&target.relative, errno);
+                return Err(target.explain(error));
+            }
+        };
+        let stat = match look(&above, name) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return Err(target.missing()),
+            Err(errno) => return Err(format!("{path}: cannot look at it: {errno}")),
+        };
+        let kind = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Directory => Kind::Directory,
+            _ => {
+                let regular = target.root.check_regular(&target.relative, &stat);
+                regular.map_err(|error| target.explain(error))?;
+                Kind::File
+            }
+        };
+        let found = Found { kind, stat, name: name.to_owned(), above };
+        found.check_writable(&target)?;
+        Ok((target, found))
+    }
+}
+
+impl Found {
+    /// Someone took the right to write away on purpose.
+    fn check_writable(&self, target: &Target) -> Result<(), String> {
+        let name = self.name.as_str();
+        let access = accessat(&self.above, name, Access::WRITE_OK, AtFlags::EACCESS);
+        if self.kind == Kind::File && (self.stat.st_mode & 0o222 == 0 || access.is_err()) {
+            let (path, mode) = (target.shown(), self.stat.st_mode & 0o7777);
+            let why = format!("{path}: read-only (mode {mode:04o}); make it writable to delete it");
+            return Err(why);
+        }
+        Ok(())
+    }
+
+    fn open(&self, target: &Target) -> Result<OwnedFd, String> {
+        tree::open(&self.above, &self.name)
+            .map_err(|errno| format!("{}: cannot open it: {errno}", target.shown()))
+    }
+
+    fn delete_file(&self, target: &Target) -> Result<Done, String> {
+        let opened = target.root.open_file(&target.relative);
+        let (file, _) =
+            opened.map_err(|error| target.explain(error))?.ok_or_else(|| target.missing())?;
+        let (before, _) = kept(file);
+        let spare = self.set_aside(target)?;
+        if let Err(errno) = unlinkat(&self.above, &spare, AtFlags::empty()) {
+            return Err(self.put_back(target, &spare, &format!("cannot delete it: {errno}")));
+        }
+        let change = FileChange {
+            path: target.path.as_str().into(),
+            operation: Operation::Delete,
+            before,
+            after: None,
+        };
+        Ok(Done { text: deleted(target), files: vec![change], failure: None })
+    }
+
+    fn delete_directory(&self, target: &Target) -> Result<Done, String> {
+        match unlinkat(&self.above, self.name.as_str(), AtFlags::REMOVEDIR) {
+            Ok(()) => Ok(Done::text(deleted(target))),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Err(not_empty(target)),
+            Err(errno) => Err(format!("{}: cannot delete it: {errno}", target.shown())),
+        }
+    }
+
+    fn delete_tree(&self, target: &Target) -> Result<Done, String> {
+        let spare = self.set_aside(target)?;
+        let opened = tree::open(&self.above, &spare).map_err(|errno| errno.to_string());
+        let counted = opened.and_then(|inside| tree::count(&inside).map(|_| inside));
+        let inside = match counted {
+            Ok(inside) => inside,
+            Err(why) => return Err(self.put_back(target, &spare, &why)),
+        };
+        let mut files = Vec::new();
+        let emptied = tree::delete(&inside, &target.path, &mut files).and_then(|()| {
+            unlinkat(&self.above, &spare, AtFlags::REMOVEDIR).map_err(|errno| errno.to_string())
+        });
+        let text = format!("Deleted {} and all that was in it.\n", target.shown());
+        let failure = emptied.err().map(|why| {
+            let why = self.put_back(target, &spare, &format!("cannot delete all of it: {why}"));
+            format!("{why}; {} files were deleted", files.len())
+        });
+        Ok(Done { text, files, failure })
+    }
+
+    /// Gives it a name that nobody uses, if it still is what was found.
+    fn set_aside(&self, target: &Target) -> Result<String, String> {
+        let spare = format!(".polyloop-{}.tmp", uuid::Uuid::new_v4().simple());
+        let path = target.shown();
+        let (above, name) = (&self.above, self.name.as_str());
+        put_where_nothing_is(above, name, &spare)
+            .map_err(|errno| format!("{path}: cannot delete it: {errno}"))?;
+        match look(above, &spare) {
+            Ok(stat) if FileId::of(&stat) == FileId::of(&self.stat) => Ok(spare),
+            Ok(_) | Err(_) => {
+                Err(self.put_back(target, &spare, "was changed by another program meanwhile"))
+            }
+        }
+    }
+
+    /// The error, after putting it back.
+    fn put_back(&self, target: &Target, spare: &str, why: &str) -> String {
+        let (above, name) = (&self.above, self.name.as_str());
+        let path = target.shown();
+        match put_where_nothing_is(above, spare, name) {
+            Ok(()) => format!("{path}: {why}"),
+            Err(errno) => {
+                format!("{path}: {why}; what is left is kept beside it as {spare}: {errno}")
+            }
+        }
+    }
+}
+
+fn deleted(target: &Target) -> String {
+    format!("Deleted {}.\n", target.shown())
+}
+
+fn not_empty(target: &Target) -> String {
+    let path = target.shown();
+    format!("{path}: a directory that is not empty; set `recursive` to delete all that is in it")
+}

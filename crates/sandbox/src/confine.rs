@@ -1,0 +1,200 @@
+//! Puts a command into its sandbox: namespaces, Landlock and seccomp, all three or none.
+//!
+//! Never runs a command with a layer missing: whatever fails on the way is the end of the job, and
+//! the report says what it was.
+//!
+//! ```text
+//! helper ──clone──▶ init, process 1 of its own namespaces ──▶ command ──▶ whatever it starts
+//!        ◀──────────── one pipe: why not, or how it ended
+//! ```
+//!
+//! Init lives in new namespaces of users, mounts, processes, network, IPC, host name and control
+//! groups. It rebuilds the mounts, gives up every capability, and starts the command, which puts
+//! Landlock and seccomp on itself just before it becomes the program. When init ends, or is killed
+//! with the helper, the kernel kills all that lives in its namespace of processes; so nothing can
+//! stay, whatever it does.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::OwnedFd;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, getegid, geteuid};
+
+use crate::{Exit, Job, Network, SANDBOX_FAILED, Sandbox};
+
+mod filter;
+mod init;
+mod limits;
+mod mounts;
+mod reach;
+mod sockets;
+mod stand_in;
+
+use init::Outside;
+pub(crate) use limits::has_own_pid_max;
+use stand_in::StandIns;
+
+/// What init tells the helper, as the first byte of a message.
+mod word {
+    /// The sandbox could not be set up; the text says why.
+    pub const NO_SANDBOX: u8 = b'S';
+    /// The command could not be started; the text says why.
+    pub const NOT_STARTED: u8 = b'N';
+    /// The command runs.
+    pub const RUNS: u8 = b'R';
+    /// It ended with this exit code, in digits.
+    pub const CODE: u8 = b'C';
+    /// It ended by this signal, in digits.
+    pub const SIGNAL: u8 = b'X';
+}
+
+/// A job in its sandbox.
+pub(crate) struct Confined {
+    init: Pid,
+    told: File,
+    stand_ins: StandIns,
+}
+
+impl Confined {
+    /// Starts init; what becomes of it, [`Confined::end`] tells. The error is for people.
+    pub(crate) fn start(job: &Job, sandbox: &Sandbox) -> Result<Confined, String> {
+        let failed = |why: String| format!("{SANDBOX_FAILED}{why}");
+        sandbox.check().map_err(failed)?;
+        let sockets = sockets::outside().map_err(failed)?;
+        let outside = Outside { user: geteuid(), group: getegid(), sockets };
+        let (told, tell) =
+            pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(format!("a pipe: {error}")))?;
+        let stand_ins = StandIns::make(sandbox).map_err(failed)?;
+        match clone(namespaces(sandbox.network)) {
+            Ok(None) => {
+                drop(told);
+                init::run(job, sandbox, &outside, tell)
+            }
+            Ok(Some(init)) => {
+                drop(tell);
+                Ok(Confined { init, told: told.into(), stand_ins })
+            }
+            Err(error) => {
+                stand_ins.remove();
+                Err(failed(format!("new namespaces: {}", explained(&error))))
+            }
+        }
+    }
+
+    /// The one child of the helper.
+    pub(crate) fn init(&self) -> Pid {
+        self.init
+    }
+
+    /// Cleans up after init has ended. `exit` is how the helper saw it end.
+    pub(crate) fn end(self, exit: Exit) -> Exit {
+        let told = read_all(self.told);
+        self.stand_ins.remove();
+        match exit {
+            Exit::Stopped | Exit::TimedOut => exit,
+            Exit::Code(_) => heard(&told).unwrap_or_else(|| {
+                Exit::Lost("the first process of the sandbox ended without a word".to_owned())
+            }),
+            // The kernel kills init when memory runs out, and the command with it.
+            Exit::Signal(_) | Exit::NotStarted(_) | Exit::Lost(_) => heard(&told).unwrap_or(exit),
+        }
+    }
+}
+
+/// Nobody writes any more, unless init could not be killed; then what is there must do.
+fn read_all(mut told: File) -> Vec<u8> {
+    let mut text = Vec::new();
+    if rustix::io::ioctl_fionbio(&told, true).is_ok() {
+        let _ = told.read_to_end(&mut text);
+    }
+    text
+}
+
+/// How init says it ended.
+fn heard(told: &[u8]) -> Option<Exit> {
+    let (word, text) = match told {
+        [word::RUNS, word, text @ ..] | [word, text @ ..] => (*word, text),
+        [] => return None,
+    };
+    let text = String::from_utf8_lossy(text).into_owned();
+    match word {
+        word::NO_SANDBOX => Some(Exit::NotStarted(format!("{SANDBOX_FAILED}{text}"))),
+        word::NOT_STARTED => Some(Exit::NotStarted(text)),
+        word::CODE => text.parse().ok().map(Exit::Code),
+        word::SIGNAL => text.parse().ok().map(Exit::Signal),
+        _ => None,
+    }
+}
+
+fn namespaces(network: Network) -> libc::c_int {
+    let always = libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWCGROUP;
+    match network {
+        Network::Off => always | libc::CLONE_NEWNET,
+        Network::On => always,
+    }
+}
+
+/// Like fork, into new namespaces; `None` in the new process.
+fn clone(namespaces: libc::c_int) -> io::Result<Option<Pid>> {
+    let flags = libc::c_long::from(namespaces | libc::SIGCHLD);
+    let zero: libc::c_long = 0;
+    // SAFETY: without CLONE_VM and without a stack this is fork: the child goes on with a copy of
+    // this process. The helper has one thread, so no lock is held by a thread that is not copied.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, flags, zero, zero, zero, zero) };
+    match i32::try_from(pid) {
+        Ok(0) => Ok(None),
+        Ok(pid) if pid > 0 => Ok(Pid::from_raw(pid)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// An error of making namespaces, with what may be done about it.
+fn explained(error: &io::Error) -> String {
+    let advice = match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EUSERS) => {
+            "; user namespaces are switched off: set the sysctl user.max_user_namespaces above 0"
+        }
+        Some(libc::EPERM | libc::EACCES) => {
+            "; user namespaces are not allowed here: by a container's rules, by the sysctl \
+             kernel.unprivileged_userns_clone=0, or by \
+             kernel.apparmor_restrict_unprivileged_userns=1"
+        }
+        Some(libc::EINVAL | libc::ENOSYS) => "; this kernel has no user namespaces",
+        _ => "",
+    };
+    format!("{error}{advice}")
+}
+
+/// Says something to the helper, which may have gone.
+fn tell(pipe: &OwnedFd, word: u8, text: &str) -> io::Result<()> {
+    let mut message = vec![word];
+    message.extend_from_slice(text.as_bytes());
+    // A message of this length is written at once: the pipe is empty, and larger.
+    message.truncate(4096);
+    rustix::io::write(pipe, &message)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_init_says_is_how_it_ended() {
+        assert_eq!(heard(b"RC7"), Some(Exit::Code(7)));
+        assert_eq!(heard(b"RX11"), Some(Exit::Signal(11)));
+        assert_eq!(heard(b"RNx: cannot be run"), Some(Exit::NotStarted("x: cannot be run".into())));
+        let failed = Exit::NotStarted("the sandbox could not be set up: no proc".into());
+        assert_eq!(heard(b"Sno proc"), Some(failed.clone()));
+        assert_eq!(heard(b"RSno proc"), Some(failed));
+        for nothing in ["", "R", "RC", "RCx", "?"] {
+            assert_eq!(heard(nothing.as_bytes()), None, "{nothing:?}");
+        }
+    }
+}
