@@ -11,6 +11,8 @@ mod tools {
     pub mod bash;
     pub mod edits;
     pub mod git;
+    pub mod jail;
+    pub mod labels;
     pub mod literal;
     pub mod mutate;
     pub mod paths;
@@ -56,11 +58,18 @@ fn main() -> ExitCode {
         tools::server::serve(script);
         return ExitCode::SUCCESS;
     }
+    if let [role, world, list, how] = args.as_slice()
+        && role == tools::jail::ROLE
+    {
+        tools::jail::serve(world, list, how);
+        return ExitCode::SUCCESS;
+    }
     let tests = [
         tools::apply_patch::ALL,
         tools::bash::ALL,
         tools::edits::ALL,
         tools::git::ALL,
+        tools::labels::ALL,
         tools::literal::ALL,
         tools::mutate::ALL,
         tools::paths::ALL,
