@@ -1,5 +1,5 @@
-//! The long checks: random sessions by the hundred thousand, kills of a server in use, and frames
-//! of nonsense by the million.
+//! The long checks: random sessions by the hundred thousand, kills of a server in use, frames of
+//! nonsense by the million, and commands that were judged safe, run and watched by the thousand.
 
 use std::time::Duration;
 
@@ -12,6 +12,9 @@ use crate::tools::{self, Install};
 
 /// These runs are meant to be long; one that takes a day hangs.
 const SOAK_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Building included.
+const SPEED_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Args)]
 pub struct Options {
@@ -30,6 +33,12 @@ pub struct Options {
     /// How many are sent to a server over real sockets
     #[arg(long, default_value_t = 100_000)]
     socket_frames: u32,
+    /// How many mutated commands are judged
+    #[arg(long, default_value_t = 100_000)]
+    commands: u32,
+    /// How many of those that are judged safe are run, and watched
+    #[arg(long, default_value_t = 10_000)]
+    runs: u32,
     /// One of the checks alone
     #[arg(long, value_enum)]
     only: Option<Only>,
@@ -42,10 +51,12 @@ enum Only {
     Kill,
     Properties,
     Frames,
+    Judge,
 }
 
 pub fn run(place: &Place, options: &Options) -> bool {
-    let Options { cycles, seed, cases, frames, socket_frames, only, install } = options;
+    let Options { cycles, seed, cases, frames, socket_frames, commands, runs, only, install } =
+        options;
     let wanted = |one| only.is_none_or(|only| only == one);
     let mut steps = Steps::new();
     let mut built = Passed::Yes;
@@ -63,6 +74,10 @@ pub fn run(place: &Place, options: &Options) -> bool {
     }
     if wanted(Only::Properties) {
         steps.run("properties", &[], || properties(place, *cases, *seed));
+    }
+    if wanted(Only::Judge) {
+        steps.run("commands judged and run", &[], || judge(place, *commands, *runs, *seed));
+        steps.run("time that judging takes", &[], || judge_speed(place));
     }
     steps.end()
 }
@@ -98,4 +113,21 @@ fn properties(place: &Place, cases: u32, seed: u64) -> Result<(), String> {
     tests.args(["--test", "it"]);
     tests.env("POLYLOOP_CASES", cases.to_string()).env("POLYLOOP_SEED", seed.to_string());
     show(&mut tests, SOAK_TIME_MAX)
+}
+
+/// Mutated commands; see crates/agent/tests/tools/mutate.rs.
+fn judge(place: &Place, commands: u32, runs: u32, seed: u64) -> Result<(), String> {
+    println!("POLYLOOP_COMMANDS={commands} POLYLOOP_RUNS={runs} POLYLOOP_SEED={seed}");
+    let mut tests = place.cargo(&["test", "--release", "--package", "polyloop-agent"]);
+    tests.args(["--test", "tools", "mutated_commands"]);
+    tests.env("POLYLOOP_COMMANDS", commands.to_string()).env("POLYLOOP_RUNS", runs.to_string());
+    tests.env("POLYLOOP_SEED", seed.to_string());
+    show(&mut tests, SOAK_TIME_MAX)
+}
+
+/// Nothing here but this asks for a time, and it asks for a machine that does nothing else.
+fn judge_speed(place: &Place) -> Result<(), String> {
+    let mut speed = place.cargo(&["run", "--release", "--package", "polyloop-agent"]);
+    speed.args(["--example", "judge_speed"]);
+    show(&mut speed, SPEED_TIME_MAX)
 }

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polyloop_agent::shell::Scope;
+use polyloop_agent::shell::{SAFE_PATH, Scope};
 use polyloop_agent::tool::bash::Bash;
 use polyloop_agent::tool::{Place, Run, Tool as _};
 use polyloop_sandbox::Helper;
@@ -34,7 +34,7 @@ const MARK: &str = "outside-7f3a";
 /// A script that takes longer waits for something that never comes.
 const SCRIPT_TIME_MAX: Duration = Duration::from_secs(10);
 
-const TRACED: &str = "execve,connect,bind,sendto,sendmsg,open,openat,openat2,creat,rename,renameat,\
+const TRACED: &str = "execve,connect,sendto,sendmsg,open,openat,openat2,creat,rename,renameat,\
     renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,truncate,ftruncate,link,linkat,symlink,symlinkat,\
     mknod,mknodat,chmod,fchmod,fchmodat,chown,fchown,lchown,fchownat,utimensat,setxattr,\
     clock_settime,settimeofday,sethostname,kill,mount";
@@ -79,7 +79,8 @@ impl Jail {
 
     /// As the session judges.
     pub fn scope(&self) -> Scope {
-        scope(&self.cwd())
+        // Programs that users install for themselves may do more in a home that is new to them.
+        Scope::new(&self.cwd(), &[]).with_path(SAFE_PATH.as_ref())
     }
 
     fn look(&self) -> BTreeMap<PathBuf, Seen> {
@@ -94,9 +95,10 @@ impl Jail {
         if scripts.len() == 1 {
             return Err(format!("{:?} {problem}", scripts.first().unwrap()));
         }
+        // Each half in a new world: this one is not what it was.
         let (one, other) = scripts.split_at(scripts.len() / 2);
-        self.run(one)?;
-        self.run(other)?;
+        Jail::new().run(one)?;
+        Jail::new().run(other)?;
         Err(format!("together: {problem}"))
     }
 
@@ -130,8 +132,7 @@ impl Jail {
             false => Command::new(&program),
         };
         server.arg(ROLE).arg(self.dir.path().join("world")).arg(&list).arg(how);
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        server.env_clear().env("PATH", path).env("TMPDIR", &temporary);
+        server.env_clear().env("PATH", SAFE_PATH).env("TMPDIR", &temporary);
         server.env("HOME", self.dir.path().join("world/home")).env("OPENAI_API_KEY", MARK);
         let output = server.stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -166,7 +167,7 @@ impl Jail {
                     let ours = started == program.to_string_lossy() || started == HELPER;
                     !failed && !ours && !is_system(started)
                 }
-                "connect" | "bind" | "sendto" | "sendmsg" => call.contains("sa_family=AF_INET"),
+                "connect" | "sendto" | "sendmsg" => call.contains("sa_family=AF_INET"),
                 "open" | "openat" | "openat2" | "creat" => {
                     let writes = ["O_WRONLY", "O_RDWR", "O_CREAT"].iter().any(|f| call.contains(f));
                     let to = call.rsplit_once('<').map_or("", |(_, to)| to);
@@ -194,7 +195,7 @@ fn is_system(started: &str) -> bool {
 
 /// Programs that rules allow. A new rule is a new name here, so that nothing runs by accident.
 const REAL: &str = "[ arch awk b2sum base32 base64 basename bash bat bc bzcat cal cat cc cksum cmp \
-    column comm cut date df diff dir dirname dpkg dpkg-query du egrep env expand expr factor fgrep \
+    column comm cut date df diff dir dirname dpkg dpkg-query du echo egrep env expand expr factor fgrep \
     fd file find fmt fold free g++ gawk gcc getconf git grep groups head hexdump hostname iconv id \
     ip join jq locale logname ls lsblk lscpu make cmake mawk md5sum namei netstat nice nl nm node \
     nproc numfmt objdump od openssl paste perl pgrep pidof pip pip3 pr printenv printf ps psql pwd \
@@ -202,10 +203,6 @@ const REAL: &str = "[ arch awk b2sum base32 base64 basename bash bat bc bzcat ca
     sha512sum shuf size sleep sort sqlite3 ss ssh stat strings sum tac tail tar test timeout tr \
     tree true false tsort tty uname unexpand uniq unxz unzip uptime users vim vmstat w wc whereis \
     which who whoami wget curl xargs xxd xzcat yq zcat zipinfo unzstd bunzip2 cargo rustc docker";
-
-fn scope(cwd: &Path) -> Scope {
-    Scope::new(cwd, &[]).with_path(&std::env::var_os("PATH").unwrap_or_default())
-}
 
 fn look(dir: &Path, seen: &mut BTreeMap<PathBuf, Seen>) {
     for entry in fs::read_dir(dir).unwrap().flatten() {
