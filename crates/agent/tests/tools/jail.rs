@@ -5,17 +5,17 @@
 //! each connection. Without `strace` only what is left behind is seen: files, and what was printed.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use polyloop_agent::shell::{SAFE_PATH, Scope};
 use polyloop_agent::tool::bash::Bash;
 use polyloop_agent::tool::{Place, Run, Tool as _};
-use polyloop_sandbox::Helper;
+use polyloop_sandbox::{Confinement, Exit, Helper, Job};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -34,6 +34,9 @@ const MARK: &str = "outside-7f3a";
 /// A script that takes longer waits for something that never comes.
 const SCRIPT_TIME_MAX: Duration = Duration::from_secs(10);
 
+/// Longer than any batch takes, also where others work.
+const BATCH_TIME_MAX: Duration = Duration::from_secs(20 * 60);
+
 const TRACED: &str = "execve,connect,sendto,sendmsg,open,openat,openat2,creat,rename,renameat,\
     renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,truncate,ftruncate,link,linkat,symlink,symlinkat,\
     mknod,mknodat,chmod,fchmod,fchmodat,chown,fchown,lchown,fchownat,utimensat,setxattr,\
@@ -51,7 +54,7 @@ const NOWHERE: &[&str] = &["/dev/null", "/dev/tty", "pipe:", "socket:", "/dev/pt
 pub struct Jail {
     dir: tempfile::TempDir,
     before: BTreeMap<PathBuf, Seen>,
-    strace: bool,
+    strace: Option<PathBuf>,
 }
 
 type Seen = (u32, u64, u64, u64, i64, i64, i64, i64);
@@ -60,17 +63,22 @@ impl Jail {
     pub fn new() -> Jail {
         let dir = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let world = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/world.sh");
-        let made = Command::new("bash").arg(world).arg(dir.path().join("world")).output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let traces = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
-        let strace = traces.is_ok_and(|traced| traced.status.success());
+        let words = [world.into(), dir.path().join("world").into_os_string()];
+        let env = [("PATH", SAFE_PATH.into())];
+        let (exit, made) = start("/bin/bash".as_ref(), &words, &env);
+        assert_eq!(exit, Exit::Code(0), "{made}");
+        let strace = SAFE_PATH.split(':').map(|dir| Path::new(dir).join("strace"));
+        let strace = strace.into_iter().find(|path| {
+            let words = ["-qq", "-o", "/dev/null", "true"].map(OsString::from);
+            path.is_file() && start(path, &words, &env).0 == Exit::Code(0)
+        });
         let mut jail = Jail { dir, before: BTreeMap::new(), strace };
         jail.before = jail.look();
         jail
     }
 
     pub fn is_watched(&self) -> bool {
-        self.strace
+        self.strace.is_some()
     }
 
     pub fn cwd(&self) -> PathBuf {
@@ -117,26 +125,24 @@ impl Jail {
         fs::create_dir_all(&temporary).unwrap();
         fs::write(&list, json!(scripts).to_string()).unwrap();
         let program = std::env::current_exe().unwrap();
-        let mut server = match self.strace {
-            true => {
-                let mut strace = Command::new("strace");
-                strace.args(["-ff", "-qq", "-y", "-s", "300", "-e", "signal=none"]);
-                strace
-                    .arg("-e")
-                    .arg(format!("trace={TRACED}"))
-                    .arg("-o")
-                    .arg(traces.join("of"))
-                    .arg(&program);
-                strace
-            }
-            false => Command::new(&program),
-        };
-        server.arg(ROLE).arg(self.dir.path().join("world")).arg(&list).arg(how);
-        server.env_clear().env("PATH", SAFE_PATH).env("TMPDIR", &temporary);
-        server.env("HOME", self.dir.path().join("world/home")).env("OPENAI_API_KEY", MARK);
-        let output = server.stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        if String::from_utf8_lossy(&output.stdout).contains(MARK) {
+        let words = [ROLE.into(), self.dir.path().join("world").into_os_string(), list.into()];
+        let mut words: Vec<OsString> = words.into_iter().chain([how.into()]).collect();
+        if self.strace.is_some() {
+            let options = ["-ff", "-qq", "-y", "-s", "300", "-e", "signal=none", "-e"];
+            let trace = format!("trace={TRACED}").into();
+            let to = ["-o".into(), traces.join("of").into_os_string(), program.clone().into()];
+            let before = options.map(OsString::from).into_iter().chain([trace]).chain(to);
+            words.splice(..0, before);
+        }
+        let env = [
+            ("PATH", SAFE_PATH.into()),
+            ("TMPDIR", temporary.clone().into_os_string()),
+            ("HOME", self.dir.path().join("world/home").into_os_string()),
+            ("OPENAI_API_KEY", MARK.into()),
+        ];
+        let (exit, output) = start(self.strace.as_ref().unwrap_or(&program), &words, &env);
+        assert_eq!(exit, Exit::Code(0), "{output}");
+        if output.contains(MARK) {
             return Err("showed what is outside".to_owned());
         }
         let after = self.look();
@@ -183,6 +189,22 @@ impl Jail {
         }
         Ok(())
     }
+}
+
+/// Runs a program to its end; how that came, and what it printed.
+fn start(program: &Path, words: &[OsString], env: &[(&str, OsString)]) -> (Exit, String) {
+    let job = Job {
+        program: program.into(),
+        args: words.to_vec(),
+        cwd: "/".into(),
+        env: env.iter().map(|(name, value)| ((*name).into(), value.clone())).collect(),
+        time_limit: BATCH_TIME_MAX,
+        stop_grace: PATIENCE,
+        confinement: Confinement::None,
+    };
+    let mut output = Vec::new();
+    let outcome = polyloop_sandbox::run(&Helper::this_program(), &job, &mut output).unwrap();
+    (outcome.exit, String::from_utf8_lossy(&output).into_owned())
 }
 
 /// A program of the system; which ones may run is for the rules, and these are the only ones whose
