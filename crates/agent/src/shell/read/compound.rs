@@ -102,9 +102,18 @@ impl Reader<'_> {
     /// The words up to `]]`.
     fn conditional(&mut self) -> Result<Body, String> {
         let mut words = Vec::new();
+        let mut open = 0usize;
         loop {
             self.blanks();
-            if self.eat("&&") || self.eat("||") || self.eat("(") || self.eat(")") {
+            if self.eat("&&") || self.eat("||") {
+                continue;
+            }
+            if self.eat("(") {
+                open += 1;
+                continue;
+            }
+            if self.eat(")") {
+                open = open.checked_sub(1).ok_or_else(|| self.odd())?;
                 continue;
             }
             if let Some(c @ ('<' | '>')) = self.peek().filter(|_| !self.starts("<(")) {
@@ -116,7 +125,7 @@ impl Reader<'_> {
                 return Err(self.odd());
             }
             if self.eat_word("]]") {
-                return Ok(Body::Conditional(words));
+                return if open == 0 { Ok(Body::Conditional(words)) } else { Err(self.odd()) };
             }
             words.push(self.word()?);
         }

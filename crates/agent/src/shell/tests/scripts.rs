@@ -130,6 +130,8 @@ fn scripts_that_may_do_more_are_not() {
         "cd; ls",
         "cd -",
         "cd nosuch; cd -; ls",
+        "[[ -n x) ]]",
+        "[[ ( -n x ]]",
         "(cd src); cd -",
         "for d in src tests; do cd -; cd $d; done",
         "ls src | xargs cat",
