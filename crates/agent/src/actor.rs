@@ -435,6 +435,9 @@ impl<V: View> Actor<V> {
                     self.live.close(*item);
                     self.running.remove(&item.0);
                 }
+                Event::SandboxRefused { item, .. } => {
+                    self.running.remove(&item.0);
+                }
                 Event::CallEnded { call, .. } => {
                     self.running.remove(&call.0);
                 }
@@ -494,6 +497,7 @@ fn must_reach_disk(event: &Event) -> bool {
         | Event::SessionClosed { .. }
         | Event::TurnEnded { .. } => true,
         Event::ItemCompleted { result, .. } => result.is_some(),
+        Event::SandboxRefused { .. } => true,
         _ => false,
     }
 }

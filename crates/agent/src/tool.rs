@@ -54,7 +54,7 @@ pub trait Tool: Send + Sync + 'static {
         place: &'a Place,
     ) -> BoxFuture<'a, Result<Judgement, Text>>;
 
-    /// Does it. The stream ends with `Ended`; when `stop` is cancelled it ends soon, with what it
+    /// Does it. The stream ends with `Ended` or `Stopped`; when `stop` is cancelled it ends soon, with what it
     /// had.
     fn run(&self, run: Run) -> BoxStream<'static, Progress>;
 }
@@ -90,7 +90,17 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     Output(Text),
-    Ended { end: End, result: ToolResult },
+    Ended {
+        end: End,
+        result: ToolResult,
+    },
+    /// It ran in the sandbox, which stopped it: whoever may decides whether it runs outside. The
+    /// last word of the run, like `Ended`.
+    Stopped {
+        /// What the sandbox did not let it do, for people.
+        reason: Text,
+        result: ToolResult,
+    },
 }
 
 /// All tools, in the order clients see them.

@@ -8,6 +8,19 @@ pub(crate) fn is_asked(judgement: &Judgement, answerable: bool) -> bool {
     judgement.effect.asks() && judgement.refusal.is_none() && answerable
 }
 
+/// The code of the notice that says so.
+pub(crate) const SANDBOX_CODE: &str = "sandbox_refused";
+
+/// What the sandbox did, where it stopped a call.
+pub(crate) fn stopped(reason: &str) -> String {
+    format!("The sandbox stopped the command: {reason}")
+}
+
+/// Why somebody is asked about a call that was stopped.
+pub(crate) fn outside(reason: &str) -> String {
+    format!("{}; run it outside the sandbox?", stopped(reason))
+}
+
 /// Questions with their options numbered, so that a number is an answer.
 pub(crate) fn question(questions: &[Question]) -> String {
     let one = |question: &Question| {

@@ -49,6 +49,13 @@ pub enum Report {
         end: End,
         result: Box<ToolResult>,
     },
+    /// The sandbox stopped a tool that ran in it; `result` is what the run came to.
+    ToolStopped {
+        item: ItemId,
+        reason: Text,
+        result: Box<ToolResult>,
+        answerable: Answerable,
+    },
     Noticed {
         level: Level,
         code: Text,
@@ -122,6 +129,16 @@ pub fn absorb(state: &State, live: &Live, limits: &Limits, report: Report) -> Ve
             }
             _ => Vec::new(),
         },
+        Report::ToolStopped { item, reason, result, answerable } => {
+            let text: Text = live.text(item, Stream::Output).into();
+            match turn.items.get(&item).and_then(|item| item.tool.as_ref()) {
+                Some(ToolPhase::Running { sandboxed: Some(_), .. }) => {
+                    let answerable = answerable.approvals;
+                    vec![Event::SandboxRefused { item, reason, text, result, answerable }]
+                }
+                _ => Vec::new(),
+            }
+        }
         Report::Noticed { .. } => Vec::new(), // Taken in above.
     }
 }

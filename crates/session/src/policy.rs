@@ -82,6 +82,46 @@ pub struct Judgement {
     /// What "always" would cover, in words.
     pub covers: Text,
     pub keys: Vec<Key>,
+    /// The line of the rules file that is about it, the strictest if there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+}
+
+/// What a line of the rules file says about a call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rule {
+    pub says: Says,
+    /// The line, as it was written.
+    pub line: Text,
+}
+
+/// In the order of strictness.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Says {
+    Allow,
+    Ask,
+    Deny,
+}
+
+/// By what a call may run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Leave {
+    /// It only reads.
+    Reads,
+    /// It was judged harmless.
+    Safe,
+    Mode {
+        mode: Mode,
+    },
+    /// "Always" was said of such a call.
+    Granted,
+    Rule {
+        line: Text,
+    },
+    /// Somebody was asked; the settled wait says who.
+    Person,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,38 +136,80 @@ pub const PLAN_ADVICE: &str = "Not run: the session is in plan mode. Finish the 
                                it before anything is changed.";
 pub const DONT_ASK_ADVICE: &str =
     "Not run: the session does not ask for approval, and nothing granted covers this call.";
+pub const RULE_ADVICE: &str = "Not run: the rules of this server deny it:";
 pub const NOBODY_ADVICE: &str = "Not run: it needs approval, and no client that can approve was \
                                  attached when it was proposed. Attach one and try again.";
 
 pub const NOBODY_ANSWERS_ADVICE: &str = "Not asked: no client that can answer was attached. Decide \
                                          yourself what is most sensible, and say what you assumed.";
 
+/// What the policy says of a call, and by what it may run, where it may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Weighed {
+    pub verdict: Verdict,
+    pub leave: Option<Leave>,
+}
+
 /// Weighs one call. `answerable` says whether anyone could have answered when it was proposed.
+pub fn weigh(call: &Judgement, mode: Mode, grants: &[Key], answerable: bool) -> Weighed {
+    let (verdict, leave) = match leave(call, mode, grants) {
+        Ok((verdict, leave)) => (verdict, Some(leave)),
+        Err(Verdict::Ask) if !answerable && call.effect.asks() => {
+            (Verdict::Deny(NOBODY_ANSWERS_ADVICE.into()), None)
+        }
+        Err(Verdict::Ask) if !answerable => (Verdict::Deny(NOBODY_ADVICE.into()), None),
+        Err(verdict) => (verdict, None),
+    };
+    Weighed { verdict, leave }
+}
+
 pub fn verdict(call: &Judgement, mode: Mode, grants: &[Key], answerable: bool) -> Verdict {
+    weigh(call, mode, grants, answerable).verdict
+}
+
+/// A call runs by the first of these that speaks for it; the error is what becomes of one for
+/// which none does.
+fn leave(call: &Judgement, mode: Mode, grants: &[Key]) -> Result<(Verdict, Leave), Verdict> {
     if let Some(refusal) = &call.refusal {
-        return Verdict::Deny(refusal.clone());
+        return Err(Verdict::Deny(refusal.clone()));
+    }
+    let says = call.rule.as_ref().map(|rule| rule.says);
+    if let (Some(Says::Deny), Some(rule)) = (says, &call.rule) {
+        return Err(Verdict::Deny(format!("{RULE_ADVICE} {}", rule.line).into()));
     }
     if call.effect.asks() {
-        return match answerable {
-            true => Verdict::Ask,
-            false => Verdict::Deny(NOBODY_ANSWERS_ADVICE.into()),
-        };
+        return Err(Verdict::Ask);
     }
-    if call.safe || call.effect == Effect::Read {
-        return Verdict::Allow;
+    let harmless = call.safe || call.effect == Effect::Read;
+    if harmless && says != Some(Says::Ask) {
+        let leave = if call.effect == Effect::Read { Leave::Reads } else { Leave::Safe };
+        return Ok((Verdict::Allow, leave));
     }
-    let verdict = match (mode, call.effect) {
-        (Mode::Bypass, _) => Verdict::Allow,
-        (Mode::Plan, _) => Verdict::Deny(PLAN_ADVICE.into()),
-        (Mode::AutoEdit | Mode::FullAuto, Effect::Edit) if call.confined => Verdict::Allow,
-        (Mode::FullAuto, Effect::Execute) if call.sandbox => Verdict::AllowSandboxed,
-        _ if granted(call, grants) => Verdict::Allow,
-        (Mode::DontAsk, _) => Verdict::Deny(DONT_ASK_ADVICE.into()),
-        (Mode::Suggest | Mode::AutoEdit | Mode::FullAuto, _) => Verdict::Ask,
-    };
-    match verdict {
-        Verdict::Ask if !answerable => Verdict::Deny(NOBODY_ADVICE.into()),
-        other => other,
+    if mode == Mode::Plan && !harmless {
+        return Err(Verdict::Deny(PLAN_ADVICE.into()));
+    }
+    if says == Some(Says::Ask) {
+        // Somebody wants to be asked, each time, whatever the mode would let pass.
+        return Err(match mode {
+            Mode::DontAsk => Verdict::Deny(DONT_ASK_ADVICE.into()),
+            _ => Verdict::Ask,
+        });
+    }
+    if granted(call, grants) {
+        return Ok((Verdict::Allow, Leave::Granted));
+    }
+    if let (Some(Says::Allow), Some(rule)) = (says, &call.rule) {
+        return Ok((Verdict::Allow, Leave::Rule { line: rule.line.clone() }));
+    }
+    let by_mode = Leave::Mode { mode };
+    match (mode, call.effect) {
+        (Mode::Bypass, _) => Ok((Verdict::Allow, by_mode)),
+        (Mode::AutoEdit | Mode::FullAuto, Effect::Edit) if call.confined => {
+            Ok((Verdict::Allow, by_mode))
+        }
+        (Mode::FullAuto, Effect::Execute) if call.sandbox => Ok((Verdict::AllowSandboxed, by_mode)),
+        (Mode::DontAsk, _) => Err(Verdict::Deny(DONT_ASK_ADVICE.into())),
+        (Mode::Suggest | Mode::AutoEdit | Mode::FullAuto | Mode::Plan, _) => Err(Verdict::Ask),
     }
 }
 

@@ -10,7 +10,7 @@ use crate::growth::Stream;
 use crate::id::{Text, Timestamp};
 use crate::item::{End, ToolResult};
 use crate::live::Live;
-use crate::next::turn_started;
+use crate::next::{NOT_RUN_TEXT, closed, turn_started};
 use crate::state::{State, ToolPhase, Turn, estimate_tokens};
 use crate::wait;
 
@@ -33,15 +33,15 @@ pub fn recover(state: &State, live: &Live) -> Vec<Event> {
             // Their leave was given or pending before the crash: the turn goes on to them.
             Some(_) if stays => {}
             Some(ToolPhase::Denied { message }) => {
-                events.push(not_run(*id, End::Denied, message.clone()));
+                events.push(closed(*id, item, End::Denied, message.clone()));
             }
             Some(ToolPhase::Answered { ask, answer }) => {
                 let (end, text) = wait::told(ask, answer);
-                events.push(not_run(*id, end, text));
+                events.push(closed(*id, item, end, text));
             }
             Some(
                 ToolPhase::Proposed { .. } | ToolPhase::Waiting { .. } | ToolPhase::Approved { .. },
-            ) => events.push(not_run(*id, End::Interrupted, crate::next::NOT_RUN_TEXT.into())),
+            ) => events.push(closed(*id, item, End::Interrupted, NOT_RUN_TEXT.into())),
         }
     }
     for call in turn.calls.keys() {
@@ -106,11 +106,5 @@ fn crashed(item: crate::id::ItemId, shown: &str) -> Event {
     let tokens = estimate_tokens(seen.len());
     let result = Some(Box::new(ToolResult { seen: Some(seen), ..ToolResult::default() }));
     let (end, text) = (End::Interrupted, Text::from(shown));
-    Event::ItemCompleted { item, end, text, opaque: None, result, tokens }
-}
-
-fn not_run(item: crate::id::ItemId, end: End, text: Text) -> Event {
-    let tokens = estimate_tokens(text.len());
-    let result = Some(Box::new(ToolResult::default()));
     Event::ItemCompleted { item, end, text, opaque: None, result, tokens }
 }

@@ -66,10 +66,9 @@ impl<V: View> Actor<V> {
             }
             Step::Run(item) => {
                 let Some(stop) = self.begin(item.0) else { return };
-                let Some((name, args, sandboxed, safe)) = self.tool(item) else { return };
                 let place = self.place();
-                let run = Run { args, place, sandboxed, safe, stop };
-                self.performers.push(perform::run(Ran { item, name, run }));
+                let Some(ran) = self.tool(item, place, stop) else { return };
+                self.performers.push(perform::run(ran));
             }
         }
     }
@@ -122,15 +121,15 @@ impl<V: View> Actor<V> {
         }
     }
 
-    fn tool(&self, item: ItemId) -> Option<(Text, Text, bool, bool)> {
-        let item = self.state.turn()?.items.get(&item)?;
-        match (&item.kind, &item.tool) {
-            (
-                ItemKind::ToolCall { name, .. },
-                Some(ToolPhase::Running { args, sandboxed, safe, reads: _ }),
-            ) => Some((name.clone(), args.clone(), *sandboxed, *safe)),
-            _ => None,
-        }
+    fn tool(&self, id: ItemId, place: Arc<Place>, stop: CancellationToken) -> Option<Ran> {
+        let item = self.state.turn()?.items.get(&id)?;
+        let ItemKind::ToolCall { name, .. } = &item.kind else { return None };
+        let Some(ToolPhase::Running { args, sandboxed, safe, reads: _ }) = &item.tool else {
+            return None;
+        };
+        let (args, sandboxed, safe) = (args.clone(), sandboxed.is_some(), *safe);
+        let run = Run { args, place, sandboxed, safe, stop };
+        Some(Ran { item: id, name: name.clone(), run, again: item.stopped.is_some() })
     }
 
     /// Takes in what performers have ready, growth of one item together.
@@ -179,7 +178,9 @@ impl<V: View> Actor<V> {
     }
 
     async fn report(&mut self, mut report: Report) -> Result<(), LogError> {
-        if let Report::Answered { answerable, .. } = &mut report {
+        if let Report::Answered { answerable, .. } | Report::ToolStopped { answerable, .. } =
+            &mut report
+        {
             let origin = self.state.turn().map(|turn| &turn.origin);
             let approves = origin.is_some_and(|origin| origin.can_approve);
             let answers = origin.is_some_and(|origin| origin.can_answer);

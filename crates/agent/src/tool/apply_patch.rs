@@ -150,6 +150,7 @@ fn judgement(text: &Text, place: &Place) -> Result<Judgement, Text> {
         plan_file: None,
         covers: format!("edits of {}, for this session", named(touched)).into(),
         keys: touched.iter().map(key).collect(),
+        rule: None,
     })
 }
 

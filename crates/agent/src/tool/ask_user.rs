@@ -125,6 +125,7 @@ pub(super) fn asks(effect: Effect, name: &str, reason: &str) -> Judgement {
         plan_file: None,
         covers: "".into(),
         keys: Vec::new(),
+        rule: None,
     }
 }
 

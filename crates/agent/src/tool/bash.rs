@@ -190,6 +190,7 @@ fn judgement(args: &Args, place: &Place) -> Judgement {
         plan_file: None,
         covers: judged.covers,
         keys: judged.keys,
+        rule: None,
     }
 }
 
@@ -244,6 +245,7 @@ pub(super) fn refused(effect: Effect, name: &str, why: &str) -> Judgement {
         plan_file: None,
         covers: "".into(),
         keys: Vec::new(),
+        rule: None,
     }
 }
 

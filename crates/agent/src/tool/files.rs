@@ -228,6 +228,7 @@ pub(super) fn reads(name: &'static str, target: &Target, does: &str) -> Judgemen
         plan_file: None,
         covers: format!("{name} of {path}, for this session").into(),
         keys: vec![key],
+        rule: None,
     };
     if !target.outside {
         return inside;
@@ -294,6 +295,7 @@ impl Edit<'_> {
             plan_file: None,
             covers: format!("{}, for this session", self.covers).into(),
             keys: vec![Key { what: self.key.into(), risk }],
+            rule: None,
         }
     }
 }

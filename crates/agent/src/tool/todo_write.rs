@@ -85,5 +85,6 @@ pub(super) fn own(name: &str, effect: Effect, reason: &str) -> Judgement {
         plan_file: None,
         covers: "".into(),
         keys: Vec::new(),
+        rule: None,
     }
 }

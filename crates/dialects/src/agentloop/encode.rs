@@ -153,6 +153,10 @@ impl AgentloopEncoder {
             Event::ToolStarted { item, .. } => {
                 out.extend(self.function_call(*item).map(Made::Part));
             }
+            Event::SandboxRefused { reason, .. } => {
+                let text = format!("⚠️ {}", crate::asks::stopped(reason));
+                out.push(Made::Part(system(entry.seq, &text)));
+            }
             Event::ItemCompleted { item, end, text, result, .. } => {
                 let ended = (*end, &**text, result.as_deref());
                 self.item_completed(*item, ended, entry.at, rest, out);
@@ -168,7 +172,7 @@ impl AgentloopEncoder {
             Event::WaitWithdrawn { wait, by, .. } => {
                 let open = self.waits.remove(wait);
                 if let (Some((_, ask)), Some(by)) = (open, by)
-                    && ask != Ask::Approval
+                    && !ask.for_leave()
                 {
                     let text = format!("ℹ️ {} withdrew what was asked", by.describe());
                     out.push(Made::Part(system(entry.seq, &text)));
@@ -355,7 +359,7 @@ impl AgentloopEncoder {
             return;
         }
         let shown = match ask {
-            Ask::Approval => None,
+            Ask::Approval | Ask::Outside { .. } => None,
             Ask::Question { questions } => Some(crate::asks::question(questions)),
             Ask::Plan { plan, path: _ } => Some(plan.to_string()),
         };

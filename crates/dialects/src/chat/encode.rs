@@ -217,6 +217,9 @@ impl Turn {
             | Event::TurnStarted { .. }
             | Event::TurnEnded { .. }
             | Event::Adopted { .. } => {}
+            Event::SandboxRefused { reason, .. } => {
+                tell(out, Told::AgentThinking { reasoning: &crate::asks::stopped(reason) });
+            }
             // A running tool was shown when it was proposed.
             Event::ToolStarted { .. } => {}
             // Clients of this dialect have no message for these.
@@ -313,7 +316,7 @@ impl Turn {
     fn settled(&mut self, wait: WaitId, answer: &Answer, by: &Who, out: &mut Out<'_>) {
         let Some((item, ask)) = self.waits.remove(&wait) else { return };
         match ask {
-            Ask::Approval => {
+            Ask::Approval | Ask::Outside { .. } => {
                 let proposal = self.items.get(&item).and_then(|item| item.proposal.as_ref());
                 let Some(Proposal { command, .. }) = proposal else { return };
                 let reasoning = asked::decision(command, answer, by);
@@ -328,7 +331,7 @@ impl Turn {
     /// Shows the first question or plan that is open, if it was not shown yet.
     fn present(&mut self, out: &mut Out<'_>) {
         let first = self.waits.iter().find_map(|(wait, (_, ask))| match ask {
-            Ask::Approval => None, // Not for clients of this dialect to answer.
+            Ask::Approval | Ask::Outside { .. } => None, // Not for clients of this dialect to answer.
             Ask::Question { questions } => Some((*wait, crate::asks::question(questions))),
             Ask::Plan { plan, path: _ } => Some((*wait, plan.to_string())),
         });

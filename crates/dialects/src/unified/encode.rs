@@ -116,6 +116,10 @@ impl UnifiedEncoder {
                     proposal.ran = true;
                 }
             }
+            Event::SandboxRefused { reason, .. } => {
+                let text = crate::asks::stopped(reason);
+                noticed(Level::Warning, &text, crate::asks::SANDBOX_CODE, out);
+            }
             Event::ItemCompleted { item, end, text, result, .. } => {
                 let ended = Ended { end: *end, text, result: result.as_deref() };
                 let cwd = self.turn.as_ref().and_then(|turn| turn.cwd.as_deref());

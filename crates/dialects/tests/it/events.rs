@@ -114,6 +114,7 @@ impl<'a> Choices<'a> {
             plan_file: self.maybe_text(),
             covers: self.text(),
             keys: self.keys(),
+            rule: None,
         }
     }
 
@@ -339,7 +340,11 @@ impl<'a> Choices<'a> {
                 tokens: self.number(),
                 opaque: self.opaque(),
             },
-            15 => Event::ToolStarted { item: ItemId(self.seq()), sandboxed: self.maybe() },
+            15 => Event::ToolStarted {
+                item: ItemId(self.seq()),
+                sandboxed: self.maybe(),
+                leave: None,
+            },
             16 | 17 => self.completed(),
             18 => Event::WaitOpened { item: ItemId(self.seq()), ask: self.ask() },
             19 => {

@@ -170,7 +170,7 @@ fn with_text(text: &str) -> Vec<(&'static str, Vec<Event>)> {
                 vec![
                     started(3, tool("bash")),
                     proposed(4, "{}", touch()),
-                    Event::ToolStarted { item: item(4), sandboxed: false },
+                    Event::ToolStarted { item: item(4), sandboxed: false, leave: None },
                 ],
                 completed(4, text, result()),
             ),
@@ -182,14 +182,14 @@ fn with_text(text: &str) -> Vec<(&'static str, Vec<Event>)> {
             "a script that runs",
             with(
                 asked("bash", &script, bash),
-                Event::ToolStarted { item: item(4), sandboxed: false },
+                Event::ToolStarted { item: item(4), sandboxed: false, leave: None },
             ),
         ),
         (
             "a patch that runs",
             with(
                 asked("apply_patch", &patch, edit),
-                Event::ToolStarted { item: item(4), sandboxed: false },
+                Event::ToolStarted { item: item(4), sandboxed: false, leave: None },
             ),
         ),
         ("a denial", waiting.into_iter().chain([settled]).collect()),

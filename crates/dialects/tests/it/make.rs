@@ -131,6 +131,7 @@ pub fn judgement(effect: Effect, command: &[&str], patch: Option<&str>) -> Judge
         plan_file: None,
         covers: "touch".into(),
         keys: vec![Key { what: "touch".into(), risk: Risk::Medium }],
+        rule: None,
     }
 }
 

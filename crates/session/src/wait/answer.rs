@@ -108,7 +108,7 @@ pub(crate) fn told(ask: &Ask, answer: &Answer) -> (End, Text) {
         (Ask::Question { questions }, Answer::Answered { answers, said }) => {
             (End::Whole, answered(questions, answers, said.as_deref()).into())
         }
-        (Ask::Approval | Ask::Plan { .. }, Answer::Answered { said, .. }) => {
+        (Ask::Approval | Ask::Outside { .. } | Ask::Plan { .. }, Answer::Answered { said, .. }) => {
             (End::Whole, said.clone().unwrap_or_else(|| NO_ANSWER_TEXT.into()))
         }
     }

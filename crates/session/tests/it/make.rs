@@ -129,6 +129,7 @@ pub fn judgement(effect: Effect) -> Judgement {
         plan_file: None,
         covers: "touch".into(),
         keys: vec![key("touch")],
+        rule: None,
     }
 }
 

@@ -75,6 +75,11 @@ impl Output {
         self.tail.drain(..self.tail.ceil_char_boundary(surplus));
     }
 
+    /// What is kept of it.
+    pub(super) fn kept(&self) -> String {
+        [&*self.head, &*self.tail].concat()
+    }
+
     /// What the model is shown of it, with a note at the end; none if that is what was streamed.
     pub(super) fn seen(mut self, note: Option<&str>) -> Option<String> {
         self.cut_tail();

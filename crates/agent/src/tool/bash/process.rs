@@ -8,8 +8,8 @@ use std::time::Duration;
 use futures_util::Stream;
 use futures_util::stream;
 use polyloop_sandbox::{
-    Confinement, Exit, IfMissing, Job, Outcome, REPORT_BYTES_MAX, ReadOnly, Sandbox,
-    TEMPORARY_DIRECTORY, bash_args,
+    Confinement, Exit, IfMissing, Job, Outcome, REPORT_BYTES_MAX, ReadOnly, Refusal, Sandbox,
+    TEMPORARY_DIRECTORY, bash_args, refusal,
 };
 use polyloop_session::Text;
 use polyloop_session::item::{End, ToolResult};
@@ -82,6 +82,7 @@ struct Running {
     woken: bool,
     stop: CancellationToken,
     touched: Option<Touched>,
+    sandboxed: bool,
 }
 
 impl Running {
@@ -123,6 +124,7 @@ impl Running {
             woken: false,
             stop,
             touched,
+            sandboxed,
         };
         if let Some(control) = &mut running.control {
             // If the helper takes no job, its report, or that there is none, tells.
@@ -207,17 +209,27 @@ impl Running {
             let _ = self.helper.start_kill();
         }
         let outcome = Outcome::decode(&self.reported);
-        let (mut end, exit_code, note) = told(outcome, self.time_limit);
+        let looked_at = self.sandboxed && !stopped;
+        let refused = looked_at.then(|| refusal(&outcome, &self.output.kept())).flatten();
+        let reason = refused.map(in_words);
+        let (mut end, exit_code, mut note) = told(outcome, self.time_limit);
         if stopped && end == End::Failed {
             end = End::Interrupted;
         }
+        if let Some(reason) = &reason {
+            let note = note.get_or_insert_default();
+            note.push_str(&format!(" It ran in a sandbox, which may be why: {reason}."));
+        }
         let seen = self.output.seen(note.as_deref());
-        let mut last = ended(end, exit_code, seen, self.started);
-        if let (Some(touched), Progress::Ended { result, .. }) = (self.touched.take(), &mut last) {
+        let mut result = came_to(exit_code, seen, self.started);
+        if let Some(touched) = self.touched.take() {
             let changes = tokio::task::spawn_blocking(move || touched.changes()).await;
             result.files = changes.unwrap_or_default();
         }
-        last
+        match reason {
+            Some(reason) => Progress::Stopped { reason: reason.into(), result },
+            None => Progress::Ended { end, result },
+        }
     }
 }
 
@@ -320,11 +332,27 @@ fn told(outcome: Outcome, time_limit: Duration) -> (End, Option<i32>, Option<Str
     (end, exit_code, note)
 }
 
+/// What the sandbox did not let a command do, for people and for the model.
+fn in_words(refusal: Refusal) -> String {
+    match refusal {
+        Refusal::NotSetUp(why) => format!("the sandbox could not be set up: {why}"),
+        Refusal::Permission => "it tried to read or change what is closed to it there".to_owned(),
+        Refusal::Network => "it needs the network, and there is none in the sandbox".to_owned(),
+        Refusal::Limit => {
+            "it came up against a limit of the sandbox, of memory, processes or file size"
+                .to_owned()
+        }
+    }
+}
+
 fn ended(end: End, exit_code: Option<i32>, seen: Option<String>, started: Instant) -> Progress {
+    Progress::Ended { end, result: came_to(exit_code, seen, started) }
+}
+
+fn came_to(exit_code: Option<i32>, seen: Option<String>, started: Instant) -> ToolResult {
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let seen = seen.map(Text::from);
-    let result = ToolResult { seen, exit_code, duration_ms, ..ToolResult::default() };
-    Progress::Ended { end, result }
+    ToolResult { seen, exit_code, duration_ms, ..ToolResult::default() }
 }
 
 /// When a helper with this time limit should have reported. A limit beyond the end of time is no

@@ -141,6 +141,12 @@ impl Run {
             }
             Event::ToolProposed { item, args, .. } => self.proposed(*item, args, out),
             Event::ToolStarted { item, .. } => self.tool_started(*item, out),
+            Event::SandboxRefused { reason, .. } => {
+                let text = &short(&crate::asks::stopped(reason), NOTICE_BYTES_MAX);
+                let value =
+                    Custom::Notice { level: "warning", text, code: crate::asks::SANDBOX_CODE };
+                self.tell(self.last, &Told::Custom { value }, out);
+            }
             Event::ItemCompleted { .. } => self.item_completed(entry, out),
             Event::WaitOpened { item, ask: _ } => self.wait_opened(WaitId(entry.seq), *item, out),
             Event::WaitSettled { wait, answer, by } => self.settled(*wait, answer, by, out),

@@ -76,15 +76,19 @@ impl UnifiedEncoder {
         let Some(wait) = self.waits.get(&id) else { return };
         let (event_id, request_id) = (entry_id(id.0, 0), RequestId(id));
         let text = match &wait.ask {
-            Ask::Approval => {
+            Ask::Approval | Ask::Outside { .. } => {
                 let Some(Item::Tool { name, proposal: Some(proposal) }) =
                     self.items.get(&wait.item)
                 else {
                     return; // A damaged log: nobody can say what is asked.
                 };
                 let judgement = &proposal.judgement;
+                let stopped = match &wait.ask {
+                    Ask::Outside { reason } => Some(crate::asks::outside(reason)),
+                    Ask::Approval | Ask::Question { .. } | Ask::Plan { .. } => None,
+                };
                 let context = RequestContext {
-                    description: &judgement.reason,
+                    description: stopped.as_deref().unwrap_or(&judgement.reason),
                     risk_level: RiskLevel::of(judgement.risk),
                     covers: &judgement.covers,
                     command: &judgement.command,

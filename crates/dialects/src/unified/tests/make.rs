@@ -149,7 +149,7 @@ pub fn proposed(item: u64, args: &str, judgement: Judgement) -> Event {
 }
 
 pub fn runs(item: u64) -> Event {
-    Event::ToolStarted { item: ItemId(Seq(item)), sandboxed: false }
+    Event::ToolStarted { item: ItemId(Seq(item)), sandboxed: false, leave: None }
 }
 
 pub fn completed(item: u64, end: End, text: &str, result: Option<ToolResult>) -> Event {
@@ -202,6 +202,7 @@ pub fn judgement(effect: Effect) -> Judgement {
         plan_file: None,
         covers: "rm -rf /tmp/cache".into(),
         keys: vec![Key { what: "rm -rf /tmp/cache".into(), risk: Risk::Medium }],
+        rule: None,
     }
 }
 
