@@ -231,6 +231,8 @@ impl<V: View> Actor<V> {
         actor.record(closing).await?;
         actor.live = Live::default();
         actor.writer.forget_growth().await?;
+        // What comes after it counts its bytes.
+        actor.grow(Live::logged(&actor.state)).await?;
         // The server may allow less than it did when the session last ran.
         if actor.state.mode() == Mode::Bypass && !actor.kit.limits.bypass_allowed {
             let (mode, by) = (Mode::default(), Who::via("server"));
@@ -413,6 +415,7 @@ impl<V: View> Actor<V> {
         if events.is_empty() {
             return Ok(());
         }
+        let events = self.with_warning(events);
         let expected = self.state.last_seq();
         let (at, mut seq) = (self.now(), expected);
         let mut entries = Vec::with_capacity(events.len());
@@ -451,6 +454,20 @@ impl<V: View> Actor<V> {
         Ok(())
     }
 
+    /// Whoever chooses full-auto where there is no sandbox hears that it asks.
+    fn with_warning(&self, mut events: Vec<Event>) -> Vec<Event> {
+        let chosen = |event: &Event| match event {
+            Event::ModeSet { mode, .. } => *mode == Mode::FullAuto,
+            Event::SessionCreated { settings, .. } => settings.mode == Mode::FullAuto,
+            _ => false,
+        };
+        if !self.kit.places.common.sandbox && events.iter().any(chosen) {
+            let (level, code) = (Level::Warning, NO_SANDBOX_CODE.into());
+            events.push(Event::Noticed { level, text: NO_SANDBOX_TEXT.into(), code });
+        }
+        events
+    }
+
     /// The user messages are a projection, which follows the log at its own pace.
     fn tell_messages(&self) {
         if let (Kept::InStore, Some(messages)) = (self.kept, &self.kit.messages) {
@@ -487,6 +504,10 @@ fn answer(reply: oneshot::Sender<Answered>, done: Answered) -> Result<Flow, LogE
     let _ = reply.send(done);
     failed.map_or(Ok(Flow::GoOn), Err)
 }
+
+const NO_SANDBOX_CODE: &str = "no_sandbox";
+const NO_SANDBOX_TEXT: &str = "There is no sandbox on this machine, so full-auto asks before it \
+                               runs commands that may change something.";
 
 /// What people said, decided and were given must survive the machine, not only the process.
 fn must_reach_disk(event: &Event) -> bool {

@@ -11,6 +11,7 @@ pub mod model;
 pub mod patch;
 pub mod perform;
 pub mod place;
+pub mod rules;
 pub mod sessions;
 pub mod shell;
 pub mod subscriber;

@@ -9,9 +9,10 @@ use std::panic::AssertUnwindSafe;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use polyloop_session::item::{End, ToolResult};
-use polyloop_session::policy::{Effect, Judgement, Risk};
+use polyloop_session::policy::{Effect, Judgement, Risk, Says};
 use polyloop_session::{Answerable, CallId, ItemId, Report, Stream, Text};
 
+use crate::rules;
 use crate::tool::{self, Place, Progress, Run};
 
 mod ask;
@@ -49,7 +50,13 @@ pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
         Some(tool) => tool.judge(tool::given(args), place).await,
         None => Err(unknown_tool(name)),
     };
-    judged.unwrap_or_else(|why| refused(name, why))
+    let mut judgement = judged.unwrap_or_else(|why| refused(name, why));
+    // Leave for a tool is none for what must be asked about wherever it comes from.
+    let reaches_out = judgement.effect == Effect::Edit && !judgement.confined;
+    let of_tool = place.rules.of_tool(name);
+    let of_tool = of_tool.filter(|rule| rule.says != Says::Allow || !reaches_out);
+    judgement.rule = rules::stricter(judgement.rule, of_tool);
+    judgement
 }
 
 /// A call that never runs, and why.

@@ -21,6 +21,7 @@ mod cover;
 mod expand;
 mod grammar;
 mod look;
+mod parts;
 mod path;
 mod place;
 mod programs;
@@ -36,6 +37,7 @@ mod tests;
 mod walk;
 mod words;
 
+pub use parts::{RoughParts, rough_parts};
 pub use place::{SAFE_PATH, Scope};
 pub use show::{is_deceptive, visible};
 pub use words::{literal_argv, quote};
@@ -83,6 +85,13 @@ impl Scope {
             Ok(argv) => self.judge_words(&argv, safe),
             Err(_) => self.judge_script(script, safe),
         }
+    }
+
+    /// Whether the script would be safe if these commands were, which are not of the shell itself.
+    pub fn is_safe_beside(&self, script: &str, allows: &dyn Fn(&[&str]) -> bool) -> bool {
+        let unwrapped = unwrapped(script);
+        script.len() <= SCRIPT_BYTES_MAX
+            && walk::script_beside(unwrapped.as_deref().unwrap_or(script), self, allows).is_ok()
     }
 
     /// The same for a command whose words are known.

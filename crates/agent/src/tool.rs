@@ -13,6 +13,8 @@ use polyloop_session::item::{End, ToolResult};
 use polyloop_session::policy::Judgement;
 use tokio_util::sync::CancellationToken;
 
+use crate::rules::Rules;
+
 pub mod apply_patch;
 pub mod ask_user;
 pub mod bash;
@@ -79,6 +81,8 @@ pub struct Place {
     pub todos: Option<PathBuf>,
     /// The server's own files: refused in every mode.
     pub forbidden: Vec<PathBuf>,
+    /// What the operator always allows, asks about or denies.
+    pub rules: Arc<Rules>,
     /// How long one command may run.
     pub command_time_max: std::time::Duration,
     /// Whether commands can be run in a sandbox, as tried at start.

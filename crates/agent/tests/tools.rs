@@ -118,6 +118,7 @@ impl Ground {
             todos: Some(cwd.with_file_name("todos").join("s.md")),
             forbidden: vec![cwd.join("store")],
             cwd,
+            rules: Default::default(),
             command_time_max: PATIENCE * 2,
             sandbox: false,
             helper: Helper::this_program(),

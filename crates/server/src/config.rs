@@ -61,6 +61,10 @@ pub struct Config {
     pub agent: AgentKind,
     /// May be missing, and may come later: whoever reads it takes a missing file as none.
     pub instructions_file: Option<PathBuf>,
+    /// It was read once and found good.
+    pub rules_file: Option<PathBuf>,
+    /// Files with secrets or power over the server.
+    pub own_files: Vec<PathBuf>,
     pub approval: Approval,
     /// Go on at start with turns that a crash cut off.
     pub auto_resume: bool,

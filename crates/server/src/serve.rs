@@ -13,10 +13,12 @@ use polyloop_agent::log::{Log, files::Files, memory::Memory};
 use polyloop_agent::messages::Messages;
 use polyloop_agent::model::Models;
 use polyloop_agent::place::{Instructions, Places};
+use polyloop_agent::rules::Rules;
 use polyloop_agent::sessions::Sessions;
 use polyloop_agent::todos::Todos;
 use polyloop_agent::tool::{self, Place, ToolSpec};
 use polyloop_dialects::chat::Chat;
+use polyloop_sandbox::{Availability, Helper, probe};
 use polyloop_session::context::Strategy;
 use polyloop_session::event::Settings;
 use polyloop_session::policy::Mode;
@@ -50,6 +52,7 @@ const INSTRUCTIONS: &str = include_str!("instructions.md");
 /// What a person should know once the server listens.
 pub struct Ready {
     pub addr: SocketAddr,
+    pub sandbox: Availability,
 }
 
 /// A port that may be replaced by a free one if it is taken.
@@ -65,7 +68,14 @@ pub async fn run(
     port: PortChoice,
     ready: impl FnOnce(&Ready),
 ) -> Result<(), String> {
-    let kit = kit(&config).await?;
+    let probed = tokio::task::spawn_blocking(|| probe(&Helper::this_program())).await;
+    let sandbox = probed.map_err(|error| error.to_string())?;
+    if let Availability::NotAvailable(why) = &sandbox {
+        tracing::warn!(
+            "no sandbox: {why}; commands that may change something ask, also in full-auto"
+        );
+    }
+    let kit = kit(&config, sandbox.is_available()).await?;
     let todos = match &config.todos_store {
         Some(dir) => Some(Todos::open(dir).map_err(|error| {
             format!("TODOS_STORE_PATH: {} cannot be used: {error}", dir.display())
@@ -94,7 +104,7 @@ pub async fn run(
         closing: closing.clone(),
     });
     let signals = signals().map_err(|error| error.to_string())?;
-    ready(&Ready { addr });
+    ready(&Ready { addr, sandbox });
     if config.auto_resume {
         let sessions = sessions.clone();
         tokio::spawn(async move { sessions.resume_unfinished().await });
@@ -223,7 +233,7 @@ async fn turn_away(mut stream: TcpStream) {
     let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(answer.as_bytes())).await;
 }
 
-async fn kit(config: &Config) -> Result<Kit, String> {
+async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
     let log: Arc<dyn Log> = match &config.session_store {
         Some(dir) => {
             let files = Files::open(dir, FileCodec::shared());
@@ -254,6 +264,11 @@ async fn kit(config: &Config) -> Result<Kit, String> {
     };
     let tools: Arc<[ToolSpec]> = tool::ALL.iter().map(|tool| tool.spec()).collect();
     let mut forbidden: Vec<PathBuf> = config.session_store.iter().cloned().collect();
+    forbidden.extend(config.own_files.iter().cloned());
+    let rules = match &config.rules_file {
+        Some(file) => crate::rules::load(file).map_err(|problems| problems.join("\n"))?,
+        None => Rules::default(),
+    };
     if let Some(database) = &config.user_message_db {
         // SQLite keeps files of its own beside it.
         let beside = ["", "-wal", "-shm", "-journal"].map(|end| {
@@ -279,7 +294,7 @@ async fn kit(config: &Config) -> Result<Kit, String> {
             tokens_max: Some(model.card().tokens_max),
             ..Settings::default()
         },
-        places: places(config, forbidden),
+        places: places(config, forbidden, rules, sandbox),
         instructions: instructions(config),
         passing: Arc::new(Memory::new(FileCodec::shared())),
         messages,
@@ -292,7 +307,7 @@ async fn kit(config: &Config) -> Result<Kit, String> {
     })
 }
 
-fn places(config: &Config, forbidden: Vec<PathBuf>) -> Places {
+fn places(config: &Config, forbidden: Vec<PathBuf>, rules: Rules, sandbox: bool) -> Places {
     let mut roots = vec![config.working_directory.clone()];
     roots.extend(config.workspace_roots.iter().cloned());
     let common = Place {
@@ -300,9 +315,10 @@ fn places(config: &Config, forbidden: Vec<PathBuf>) -> Places {
         plans: None,
         todos: None,
         forbidden,
+        rules: Arc::new(rules),
         command_time_max: config.limits.command_timeout,
-        sandbox: polyloop_sandbox::probe(&polyloop_sandbox::Helper::this_program()).is_available(),
-        helper: polyloop_sandbox::Helper::this_program(),
+        sandbox,
+        helper: Helper::this_program(),
     };
     let plans = config.session_store.as_ref().map(|store| store.join("plans"));
     Places { common, roots, plans, todos: config.todos_store.clone() }

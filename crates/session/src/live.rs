@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::growth::{Growth, Stream};
 use crate::id::{ItemId, Text};
+use crate::state::{State, Stopped};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Live {
@@ -39,6 +40,18 @@ impl Live {
         for stream in [Stream::Text, Stream::Args, Stream::Output] {
             self.streams.remove(&(item, stream));
         }
+    }
+
+    /// What open items have shown that stands in the log, and so needs no journal to survive: the
+    /// output of runs that the sandbox stopped.
+    pub fn logged(state: &State) -> Vec<Growth> {
+        let items = state.turn().into_iter().flat_map(|turn| &turn.items);
+        let stopped = items.filter_map(|(id, item)| Some((*id, item.stopped.as_ref()?)));
+        let growth = |(item, stopped): (ItemId, &Box<Stopped>)| {
+            let (stream, offset, text) = (Stream::Output, 0, stopped.text.clone());
+            Growth { item, stream, offset, text }
+        };
+        stopped.map(growth).filter(|growth| !growth.text.is_empty()).collect()
     }
 
     /// What is open, each from its start.

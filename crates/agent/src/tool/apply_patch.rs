@@ -11,13 +11,14 @@ use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use polyloop_session::Text;
 use polyloop_session::item::{self, End, FileChange, ToolResult};
-use polyloop_session::policy::{Effect, Judgement, Key, Risk};
+use polyloop_session::policy::{Effect, Judgement, Key, Risk, Says};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::bash::{is_forbidden, refused};
 use super::{Place, Progress, Run, Tool, ToolSpec};
 use crate::patch::{self, Change, Operation, Plan, Root, Touched, shown};
+use crate::rules;
 
 /// A longer content before is not kept for undo.
 const BEFORE_BYTES_MAX: usize = 1024 * 1024;
@@ -137,6 +138,8 @@ fn judgement(text: &Text, place: &Place) -> Result<Judgement, Text> {
         what: format!("edit:{}", touched.path).into(),
         risk: risk(touched.protected),
     };
+    let rules = touched.iter().map(|touched| place.rules.of_path(&touched.real, &place.cwd));
+    let rule = rules::of_all(rules);
     Ok(Judgement {
         effect: Effect::Edit,
         safe: false,
@@ -150,7 +153,7 @@ fn judgement(text: &Text, place: &Place) -> Result<Judgement, Text> {
         plan_file: None,
         covers: format!("edits of {}, for this session", named(touched)).into(),
         keys: touched.iter().map(key).collect(),
-        rule: None,
+        rule: rule.filter(|rule| protected.is_empty() || rule.says != Says::Allow),
     })
 }
 

@@ -174,8 +174,8 @@ fn judgement(args: &Args, place: &Place) -> Judgement {
         Ok(directory) => directory,
         Err(why) => return refused(Effect::Execute, "bash", &why),
     };
-    let judged = scope(&directory, place).judge(&args.script);
-    let judged = elsewhere(judged, &directory, place);
+    let scope = scope(&directory, place);
+    let judged = elsewhere(scope.judge(&args.script), &directory, place);
     Judgement {
         effect: Effect::Execute,
         safe: judged.safe,
@@ -190,14 +190,16 @@ fn judgement(args: &Args, place: &Place) -> Judgement {
         plan_file: None,
         covers: judged.covers,
         keys: judged.keys,
-        rule: None,
+        rule: place.rules.of_command(&args.script, &scope, &directory),
     }
 }
 
 /// What a command in this directory is judged by.
 fn scope(directory: &Path, place: &Place) -> Scope {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    Scope::new(directory, &place.forbidden).with_path(&path)
+    let closed = place.rules.closed_paths(&place.cwd);
+    let private = [place.forbidden.as_slice(), &closed].concat();
+    Scope::new(directory, &private).with_path(&path)
 }
 
 /// Adds the directory to what is shown and to what is granted, unless it is the session's own:

@@ -8,12 +8,13 @@
 use std::path::{Path, PathBuf};
 
 use polyloop_session::Text;
-use polyloop_session::policy::{Effect, Judgement, Key, Risk};
+use polyloop_session::policy::{Effect, Judgement, Key, Risk, Rule, Says};
 
 use super::bash::is_forbidden;
 use super::{Place, Run};
 use crate::patch::root::Place as Lies;
 use crate::patch::{PatchError, Root, path, shown, touched_at};
+use crate::rules;
 
 mod args;
 mod changes;
@@ -66,6 +67,8 @@ pub(super) struct Target {
     /// An edit there needs consent in every mode.
     pub protected: bool,
     pub real: PathBuf,
+    /// What the rules say of it.
+    rule: Option<Rule>,
 }
 
 impl Target {
@@ -111,7 +114,8 @@ impl Target {
             (false, relative) => relative.to_owned(),
         };
         let protected = touched_at(&root, &relative).protected;
-        Ok(Target { root, relative, path, outside, protected, real })
+        let rule = place.rules.of_path(&real, &place.cwd);
+        Ok(Target { root, relative, path, outside, protected, real, rule })
     }
 
     /// An error if nobody was asked about what was inside when it was judged and is not any more.
@@ -228,7 +232,7 @@ pub(super) fn reads(name: &'static str, target: &Target, does: &str) -> Judgemen
         plan_file: None,
         covers: format!("{name} of {path}, for this session").into(),
         keys: vec![key],
-        rule: None,
+        rule: target.rule.clone(),
     };
     if !target.outside {
         return inside;
@@ -275,6 +279,9 @@ impl Edit<'_> {
         };
         let risk = if outside || protected { Risk::High } else { self.risk };
         let patch: Option<Text> = self.patch.map(Text::from);
+        let rule = rules::of_all(self.targets.iter().map(|target| target.rule.clone()));
+        // A protected path is asked about whatever the rules allow.
+        let rule = rule.filter(|rule| !protected || rule.says != Says::Allow);
         let command = match &patch {
             Some(patch) => vec!["apply_patch".into(), patch.clone()],
             None => {
@@ -295,7 +302,7 @@ impl Edit<'_> {
             plan_file: None,
             covers: format!("{}, for this session", self.covers).into(),
             keys: vec![Key { what: self.key.into(), risk }],
-            rule: None,
+            rule,
         }
     }
 }

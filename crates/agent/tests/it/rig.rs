@@ -128,6 +128,7 @@ impl Setup {
                     plans: None,
                     todos: None,
                     forbidden: Vec::new(),
+                    rules: Default::default(),
                     command_time_max: PATIENCE * 10,
                     sandbox: false,
                     helper: self.helper,

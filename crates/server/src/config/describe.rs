@@ -28,6 +28,7 @@ impl Config {
             (settings::APPROVAL_TIMEOUT_SECS.name, or_unset(secs(self.approval.timeout))),
             (settings::AUTO_RESUME.name, self.auto_resume.to_string()),
             path(&settings::INSTRUCTIONS_FILE_PATH, self.instructions_file.as_deref()),
+            path(&settings::RULES_FILE, self.rules_file.as_deref()),
             (
                 settings::COMMAND_TIMEOUT_SECS.name,
                 or_unset(secs(Some(self.limits.command_timeout))),

@@ -24,6 +24,8 @@ pub struct Parts {
     approval: Option<Approval>,
     auto_resume: Option<bool>,
     instructions_file: Option<PathBuf>,
+    rules_file: Option<PathBuf>,
+    own_files: Vec<PathBuf>,
     pub session_store: Option<PathBuf>,
     pub todos_store: Option<PathBuf>,
     pub user_message_db: Option<PathBuf>,
@@ -48,6 +50,8 @@ pub(super) fn parts(reader: &mut Reader<'_>) -> Parts {
         approval: read_approval(reader),
         auto_resume: reader.required(&settings::AUTO_RESUME, value::switch),
         instructions_file: read_instructions_file(reader),
+        rules_file: read_rules_file(reader),
+        own_files: own_files(reader),
         session_store: read_store(reader, &settings::SESSION_STORE_PATH),
         todos_store: read_store(reader, &settings::TODOS_STORE_PATH),
         user_message_db: reader.path(&settings::USER_MESSAGE_DB),
@@ -72,6 +76,8 @@ impl Parts {
             model: self.model?,
             agent: self.agent?,
             instructions_file: self.instructions_file,
+            rules_file: self.rules_file,
+            own_files: self.own_files,
             approval: self.approval?,
             auto_resume: self.auto_resume?,
             session_store: self.session_store,
@@ -142,6 +148,23 @@ fn read_instructions_file(reader: &mut Reader<'_>) -> Option<PathBuf> {
         }
     }
     Some(path)
+}
+
+/// It must be there and be right: whoever wrote it counts on it.
+fn read_rules_file(reader: &mut Reader<'_>) -> Option<PathBuf> {
+    let path = reader.path(&settings::RULES_FILE)?;
+    if let Err(problems) = crate::rules::load(&path) {
+        let name = settings::RULES_FILE.label();
+        reader.problems.extend(problems.iter().map(|problem| format!("{name}: {problem}")));
+    }
+    Some(path)
+}
+
+/// Files with secrets or power over the server, which the agent must keep its hands off.
+fn own_files(reader: &Reader<'_>) -> Vec<PathBuf> {
+    let named = [&settings::RULES_FILE, &settings::GOOGLE_APPLICATION_CREDENTIALS];
+    let named = named.into_iter().filter_map(|setting| reader.path(setting));
+    named.chain(reader.env_file()).collect()
 }
 
 /// A store that is not there yet will be made; one that is a file cannot be.

@@ -167,6 +167,8 @@ settings! {
             "Go on at start with turns that a crash cut off";
         INSTRUCTIONS_FILE_PATH "instructions-file-path", File, Unset(""),
             "A file of instructions for the model; a missing one is reported";
+        RULES_FILE "rules-file", File, Unset("no rules"),
+            "A file of rules about tools, commands and paths; see docs/APPROVALS.md";
         COMMAND_TIMEOUT_SECS "command-timeout-secs",
             number("a time limit", "seconds", 1, DAY_SECS), Is("120"),
             "How long a command of the agent may run";

@@ -121,6 +121,7 @@ fn presets_hold_when_nothing_is_given() {
         ("APPROVAL_TIMEOUT_SECS", "(not set)"),
         ("AUTO_RESUME", "false"),
         ("INSTRUCTIONS_FILE_PATH", "(not set)"),
+        ("RULES_FILE", "(not set)"),
         ("COMMAND_TIMEOUT_SECS", "120"),
         ("CHAT_BROADCAST", "all"),
         ("SESSION_STORE_PATH", "(not set)"),
@@ -210,6 +211,7 @@ fn every_setting_is_tried_here() {
         "MODEL",
         "MODELS_FILE",
         "INSTRUCTIONS_FILE_PATH",
+        "RULES_FILE",
         "SESSION_STORE_PATH",
         "TODOS_STORE_PATH",
     ];

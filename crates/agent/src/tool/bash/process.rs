@@ -298,6 +298,7 @@ fn sandbox(place: &Place) -> Sandbox {
         sandbox.read_only.push(read_only(name, IfMissing::HoldFile));
     }
     sandbox.hidden = place.forbidden.clone();
+    sandbox.hidden.extend(place.rules.denied_paths(&place.cwd));
     sandbox
 }
 
