@@ -36,6 +36,7 @@ use crate::subscriber::{Audience, Ending, Power, Presence, Subscription, View};
 use crate::tool::{Place, ToolSpec};
 
 mod attach;
+mod decisions;
 mod work;
 
 pub const MAILBOX_REQUESTS_MAX: usize = 64;
@@ -430,6 +431,7 @@ impl<V: View> Actor<V> {
         self.writer.append(expected, &entries, flush).await?;
         let was_open = !self.live.is_empty();
         for entry in entries {
+            decisions::tell(self.id.as_str(), &self.state, &entry.event);
             self.state.apply(&entry);
             match &entry.event {
                 Event::TurnStarted { .. } => self.turns.push(entry.seq),
