@@ -18,6 +18,7 @@ use crate::shell::{Judged, Scope, visible};
 
 mod environment;
 mod output;
+mod private;
 mod process;
 mod touched;
 

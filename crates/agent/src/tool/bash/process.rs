@@ -3,6 +3,7 @@
 //! Holds no task and no thread: whoever drops the stream lets go of the helper's control pipe, and
 //! the helper then ends everything the command started.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::Stream;
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use super::Args;
 use super::environment::{Ground, bash, environment};
 use super::output::Output;
+use super::private::secrets;
 use super::touched::Touched;
 use crate::shell::unwrapped;
 use crate::tool::{Place, Progress, Run};
@@ -297,7 +299,9 @@ fn sandbox(place: &Place) -> Sandbox {
     for name in [".env", ".envrc", "AGENTS.md", "SOUL.md"] {
         sandbox.read_only.push(read_only(name, IfMissing::HoldFile));
     }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
     sandbox.hidden = place.forbidden.clone();
+    sandbox.hidden.extend(secrets(home.as_deref(), &place.cwd));
     sandbox.hidden.extend(place.rules.denied_paths(&place.cwd));
     sandbox
 }
