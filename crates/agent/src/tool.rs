@@ -77,6 +77,8 @@ pub struct Place {
     pub cwd: PathBuf,
     /// Where the session's plans are kept, if anything is.
     pub plans: Option<PathBuf>,
+    /// Where long outputs of its commands are kept, if anything is; only the session reads there.
+    pub outputs: Option<PathBuf>,
     /// The session's todos file, if it has one.
     pub todos: Option<PathBuf>,
     /// The server's own files: refused in every mode.

@@ -115,6 +115,7 @@ impl Ground {
         fs::create_dir_all(cwd.with_file_name("todos")).unwrap();
         let place = Place {
             plans: None,
+            outputs: Some(cwd.join("store/outputs")),
             todos: Some(cwd.with_file_name("todos").join("s.md")),
             forbidden: vec![cwd.join("store")],
             cwd,
@@ -189,7 +190,7 @@ impl Call {
         while self.output != text {
             match self.stream.next().await.unwrap() {
                 Progress::Output(more) => self.output.push_str(&more),
-                Progress::Ended { end, result } => panic!("{end:?} {result:?} {:?}", self.output),
+                other => panic!("{other:?} {:?}", self.output),
             }
         }
     }
@@ -205,6 +206,7 @@ impl Call {
                     assert!(self.stream.next().await.is_none());
                     return Ended { output: self.output, end, result };
                 }
+                Progress::Stopped { reason, result } => panic!("{reason}: {result:?}"),
             }
         }
     }

@@ -313,6 +313,7 @@ fn places(config: &Config, forbidden: Vec<PathBuf>, rules: Rules, sandbox: bool)
     let common = Place {
         cwd: config.working_directory.clone(),
         plans: None,
+        outputs: None,
         todos: None,
         forbidden,
         rules: Arc::new(rules),
@@ -321,7 +322,8 @@ fn places(config: &Config, forbidden: Vec<PathBuf>, rules: Rules, sandbox: bool)
         helper: Helper::this_program(),
     };
     let plans = config.session_store.as_ref().map(|store| store.join("plans"));
-    Places { common, roots, plans, todos: config.todos_store.clone() }
+    let outputs = config.session_store.as_ref().map(|store| store.join("outputs"));
+    Places { common, roots, plans, outputs, todos: config.todos_store.clone() }
 }
 
 fn instructions(config: &Config) -> Instructions {

@@ -20,6 +20,7 @@ mod environment;
 mod output;
 mod private;
 mod process;
+mod spill;
 mod touched;
 
 pub use output::{OUTPUT_BYTES_MAX, SEEN_BYTES_MAX};

@@ -126,6 +126,7 @@ impl Setup {
                 common: Place {
                     cwd,
                     plans: None,
+                    outputs: None,
                     todos: None,
                     forbidden: Vec::new(),
                     rules: Default::default(),
@@ -135,6 +136,7 @@ impl Setup {
                 },
                 roots,
                 plans: self.plans,
+                outputs: None,
                 todos: None,
             },
             limits: Limits { retries_max: self.retries_max, ..LIMITS },
