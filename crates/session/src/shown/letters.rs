@@ -3,6 +3,8 @@
 //! A table by eye: what common fonts draw so alike that a word of such letters reads as another.
 //! It decides what is shown, never what runs.
 
+use super::signs::is_sign;
+
 /// What a character of a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
@@ -24,7 +26,7 @@ pub(super) fn kind(c: char) -> Kind {
         c if c.is_ascii_digit() => Kind::Digit,
         c if c.is_ascii() => Kind::Ascii,
         c if is_mark(c) => Kind::Mark,
-        c if is_alike(c) => Kind::Alike,
+        c if is_alike(c) || is_sign(c) => Kind::Alike,
         '\u{c0}'..='\u{2af}' | '\u{1e00}'..='\u{1eff}' | '\u{2c60}'..='\u{2c7f}' => Kind::Latin,
         _ => Kind::Other,
     }
@@ -55,7 +57,7 @@ fn is_latin_alike(c: char) -> bool {
     matches!(c,
         'ª' | 'º' | 'ı' | 'ĳ' | 'Ĳ' | 'ŀ' | 'ŉ' | 'ſ' | 'ƅ' | 'Ɩ' | 'ƨ' | 'Ƨ' | 'Ʒ' | 'ƽ' | 'Ƽ'
         | '\u{1c4}'..='\u{1cc}' | '\u{1f1}'..='\u{1f3}' | 'Ȝ' | 'Ȣ' | 'ȣ' | 'ȷ' | 'ɑ' | 'ɡ' | 'ɢ'
-        | 'ɩ' | 'ɪ' | 'ɯ' | 'ɴ' | 'ɾ' | 'ʀ' | 'ʋ' | 'ʏ' | 'ʙ' | 'ʜ' | 'ʟ' | 'ʟ' | 'ʒ' | 'ɛ' | 'Ɛ'
+        | 'ɩ' | 'ɪ' | 'ɯ' | 'ɴ' | 'ɾ' | 'ʀ' | 'ʋ' | 'ʏ' | 'ʙ' | 'ʜ' | 'ʟ' | 'ʒ' | 'ɛ' | 'Ɛ'
         | 'ɵ' | 'Ɵ' | 'ʔ' | 'Ɂ' | 'ʗ' | 'ʘ' | 'ẟ' | '\u{1efe}' | '\u{1eff}'
         | '\u{1d00}'..='\u{1dbf}' | '\u{2c7c}' | '\u{2c7d}' | '\u{a720}'..='\u{a7ff}'
         | '\u{ab30}'..='\u{ab6f}' | '\u{fb00}'..='\u{fb06}' | '\u{ff21}'..='\u{ff5a}'

@@ -62,7 +62,7 @@ fn is_of_a_block(c: char) -> bool {
         | '\u{2336}'..='\u{237a}' | '\u{2395}' | '\u{239b}'..='\u{23bd}' | '\u{23d0}'
         | '\u{23dc}'..='\u{23e1}' | '\u{23fd}' | '\u{2460}'..='\u{24ff}'
         // Lines drawn for tables, and the dingbats among punctuation.
-        | '\u{2500}'..='\u{257f}' | '\u{2571}'..='\u{2573}' | '\u{2731}' | '\u{2758}'..='\u{2775}'
+        | '\u{2500}'..='\u{257f}' | '\u{2731}' | '\u{2758}'..='\u{2775}'
         | '\u{2795}'..='\u{2797}' | '\u{27c0}'..='\u{27ef}' | '\u{2980}'..='\u{2aff}'
         | '\u{2e00}'..='\u{2e7f}'
         // Squares of letters, vertical, small and full-width forms, ligatures.

