@@ -236,6 +236,7 @@ mod tests {
             plan_file: None,
             covers: "".into(),
             keys: vec![Key { what: "touch".into(), risk: Risk::Medium }],
+            rule: None,
         }
     }
 
