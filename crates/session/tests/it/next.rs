@@ -179,7 +179,7 @@ fn played(
     let log = script.since(call.0);
     let ends = items.iter().map(|id| {
         let ran = log.iter().find_map(|event| match event {
-            Event::ToolStarted { item, sandboxed } if item == id => Some(*sandboxed),
+            Event::ToolStarted { item, sandboxed, .. } if item == id => Some(*sandboxed),
             _ => None,
         });
         let end = log.iter().find_map(|event| match event {

@@ -1,16 +1,15 @@
 //! Plays actions on a simulated session.
 
 use polyloop_session::event::{Event, Level};
-use polyloop_session::item::{End, ItemKind, Opaque, ToolResult, Usage};
+use polyloop_session::item::{End, FileChange, ItemKind, Opaque, Operation, ToolResult, Usage};
 use polyloop_session::state::{Item, ToolPhase};
-use polyloop_session::wait::Ask;
 use polyloop_session::{
-    Answerable, CallId, Chance, ItemId, Limits, Proposal, Report, Seq, Step, Stream,
+    Answerable, CallId, Chance, Command, ItemId, Limits, Proposal, Report, Seq, Step, Stream,
 };
 
 use super::action::{Action, Failure, Go, Judged, Kind, Last, Pick, Start, Stray, There, Wanted};
 use super::flaw::Flaw;
-use super::make::{LIMITS, created, tool};
+use super::make::{LIMITS, created, tool, who};
 use super::sim::{Halt, Run, Sim};
 use super::speak;
 
@@ -99,6 +98,18 @@ fn act(sim: &mut Sim, action: &Action) -> Run {
             Some(item) => end_tool(sim, item, *end, *seen),
             None => Ok(()),
         },
+        Action::StopTool { item, printed, mode, seen, exit_code, there } => {
+            if let Some(mode) = mode {
+                sim.command(Command::SetMode { mode: *mode, by: who() })?;
+            }
+            match choose(&tools(sim), *item) {
+                Some(item) => {
+                    sim.grow(item, Stream::Output, printed, 0);
+                    stop_tool(sim, item, *seen, *exit_code, *there)
+                }
+                None => Ok(()),
+            }
+        }
         Action::Stray { about, report } => stray(sim, *about, *report),
         Action::Notice => {
             let (code, text) = ("slow".into(), "The provider is slow".into());
@@ -109,7 +120,12 @@ fn act(sim: &mut Sim, action: &Action) -> Run {
             sim.fuse = Some(u32::from(*entries));
             Ok(())
         }
-        Action::Crash { again } => sim.crash(again.map(u32::from)),
+        Action::Crash { again, lost } => {
+            if *lost {
+                sim.lose_journal();
+            }
+            sim.crash(again.map(u32::from))
+        }
         Action::Drain(last) => drain(sim, last),
     }
 }
@@ -169,10 +185,14 @@ fn bring_on(sim: &mut Sim, go: &Go) -> Run {
     let said = speak::send(&go.said);
     let Some(turn) = sim.state.turn() else { return sim.command(said) };
     let waits = !turn.waits.is_empty();
-    let asks = turn.waits.values().any(|open| open.ask != Ask::Approval);
+    let asks = turn.waits.values().any(|open| !open.ask.for_leave());
     match choose(&sim.running, go.pick) {
         Some(Step::Ask(call)) if !waits || go.pick.is_multiple_of(2) => {
             say(sim, call, &go.blocks, &go.judged, There::All)
+        }
+        Some(Step::Run(item)) if go.stopped && sim.runs_inside(item) => {
+            sim.grow(item, Stream::Output, go.said.text, 0);
+            stop_tool(sim, item, go.pick.is_multiple_of(2), Some(1), There::All)
         }
         Some(Step::Run(item)) => end_tool(sim, item, go.end, go.pick.is_multiple_of(2)),
         _ if asks && go.pick.is_multiple_of(3) => sim.command(said),
@@ -280,8 +300,22 @@ fn write(sim: &mut Sim, call: CallId, blocks: &[(Kind, &'static str)]) -> Run {
 
 fn end_tool(sim: &mut Sim, item: ItemId, end: End, seen: bool) -> Run {
     let seen = seen.then(|| format!("seen of {item}").into());
-    let result = Box::new(ToolResult { seen, exit_code: Some(0), ..ToolResult::default() });
+    let files = if end == End::Whole { vec![changed("outside")] } else { Vec::new() };
+    let result = Box::new(ToolResult { seen, exit_code: Some(0), duration_ms: 1, files });
     sim.report(Report::ToolEnded { item, end, result })
+}
+
+fn stop_tool(sim: &mut Sim, item: ItemId, seen: bool, exit_code: Option<i32>, there: There) -> Run {
+    let seen = seen.then(|| format!("seen of {item}, stopped").into());
+    let (duration_ms, files) = (item.0.0, vec![changed(&format!("inside {item}"))]);
+    let result = Box::new(ToolResult { seen, exit_code, duration_ms, files });
+    let (reason, answerable) = (format!("no network for {item}").into(), answerable(there));
+    sim.report(Report::ToolStopped { item, reason, result, answerable })
+}
+
+fn changed(path: &str) -> FileChange {
+    let (operation, before, after) = (Operation::Create, None, None);
+    FileChange { path: path.into(), operation, before, after }
 }
 
 fn stray(sim: &mut Sim, about: u16, report: Stray) -> Run {
@@ -296,6 +330,11 @@ fn stray(sim: &mut Sim, about: u16, report: Stray) -> Run {
         }
         Stray::Failed(failure) => failed(call, failure),
         Stray::Stopped => Report::CallStopped { call },
+        Stray::ToolStopped => {
+            let (reason, result) = ("stray".into(), Box::default());
+            let answerable = answerable(There::All);
+            Report::ToolStopped { item, reason, result, answerable }
+        }
         Stray::ToolEnded => Report::ToolEnded { item, end: End::Whole, result: Box::default() },
     })
 }
@@ -310,7 +349,9 @@ fn drain(sim: &mut Sim, last: &[Last]) -> Run {
     for step in sim.running.clone() {
         let word = last.next().unwrap_or(Last::Stopped);
         match (step, word) {
-            (Step::Ask(call), Last::Stopped) => sim.report(Report::CallStopped { call })?,
+            (Step::Ask(call), Last::Stopped | Last::Refused) => {
+                sim.report(Report::CallStopped { call })?
+            }
             (Step::Ask(call), Last::Finished) => {
                 let judged = Judged {
                     effect: polyloop_session::policy::Effect::Read,
@@ -320,13 +361,19 @@ fn drain(sim: &mut Sim, last: &[Last]) -> Run {
                     refused: false,
                     risky: false,
                     keys: Vec::new(),
+                    rule: None,
                 };
                 answer(sim, call, &[judged.clone(), judged], There::All)?;
             }
             (Step::Ask(call), Last::Failed(failure)) => {
                 sim.report(failed(call, failure))?;
             }
-            (Step::Run(item), Last::Stopped) => end_tool(sim, item, End::Interrupted, false)?,
+            (Step::Run(item), Last::Refused) if sim.runs_inside(item) => {
+                stop_tool(sim, item, false, Some(1), There::All)?;
+            }
+            (Step::Run(item), Last::Stopped | Last::Refused) => {
+                end_tool(sim, item, End::Interrupted, false)?
+            }
             (Step::Run(item), Last::Finished) => end_tool(sim, item, End::Whole, true)?,
             (Step::Run(item), Last::Failed(_)) => end_tool(sim, item, End::Failed, false)?,
             (Step::StopCall(_) | Step::StopTool(_), _) => {}

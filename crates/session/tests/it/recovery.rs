@@ -18,7 +18,7 @@ use super::script::{DENY, Script};
 fn judged(effect: Effect) -> Judged {
     let (safe, confined, sandbox, refused, risky) = (false, true, true, false, false);
     let keys = vec![if effect == Effect::Edit { "edit" } else { "touch" }];
-    Judged { effect, safe, confined, sandbox, refused, risky, keys }
+    Judged { effect, safe, confined, sandbox, refused, risky, keys, rule: None }
 }
 
 fn said(text: &'static str) -> Said {
@@ -117,7 +117,7 @@ fn a_crash_at_any_entry_loses_nothing_and_runs_nothing_twice() {
         for again in [None, Some(0), Some(1), Some(2), Some(3)] {
             let mut actions = vec![Action::Fuse(after)];
             actions.extend(rich());
-            actions.push(Action::Crash { again });
+            actions.push(Action::Crash { again, lost: again == Some(3) });
             actions.push(Action::Resume);
             actions.push(Action::Go(Box::new(Go {
                 pick: 0,
@@ -126,6 +126,7 @@ fn a_crash_at_any_entry_loses_nothing_and_runs_nothing_twice() {
                 blocks: vec![(Kind::Text, "done")],
                 judged: Vec::new(),
                 end: End::Whole,
+                stopped: false,
             })));
             if let Err(told) = play(&start(), &actions) {
                 panic!("after {after} entries, again {again:?}: {told}");
