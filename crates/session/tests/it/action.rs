@@ -87,16 +87,13 @@ pub enum Action {
         end: End,
         seen: bool,
     },
-    /// The sandbox stops a tool that runs, after it printed this and perhaps after the mode was
-    /// changed; nothing comes of it for one that does not run in the sandbox.
+    /// The sandbox stops a tool that runs; nothing comes of it for one that is not in the sandbox.
     StopTool {
         item: Pick,
-        printed: &'static str,
-        mode: Option<Mode>,
-        seen: bool,
-        exit_code: Option<i32>,
-        there: There,
+        halt: Halted,
     },
+    /// The model proposes a command that runs in the sandbox, which stops it.
+    Escape(Halted),
     /// A report about any number, mostly of nothing that is open.
     Stray {
         about: u16,
@@ -126,6 +123,20 @@ pub struct Said {
     pub client_ref: Option<&'static str>,
     pub delivery: Delivery,
     pub run: Option<RunOptions>,
+}
+
+/// How the sandbox stops a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Halted {
+    /// What was printed before.
+    pub printed: &'static str,
+    /// The mode was changed while it ran.
+    pub mode: Option<Mode>,
+    pub seen: bool,
+    pub exit_code: Option<i32>,
+    pub there: There,
+    /// The process dies after so many more entries.
+    pub fuse: Option<u8>,
 }
 
 /// What is to be cancelled.

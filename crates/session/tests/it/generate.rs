@@ -12,7 +12,8 @@ use proptest::sample::select;
 use proptest::test_runner::{RngSeed, TestRunner};
 
 use super::action::{
-    Action, Aim, Failure, Go, Judged, Kind, Last, Pick, Reply, Said, Start, Stray, There, Wanted,
+    Action, Aim, Failure, Go, Halted, Judged, Kind, Last, Pick, Reply, Said, Start, Stray, There,
+    Wanted,
 };
 use super::flaw::{FLAWS, Flaw};
 use super::make::{ASKS_ONE, ASKS_TWO, parts};
@@ -109,7 +110,8 @@ fn action() -> impl Strategy<Value = Action> {
         1 => pick().prop_map(Action::Stopped),
         3 => (pick(), end(), any::<bool>())
             .prop_map(|(item, end, seen)| Action::EndTool { item, end, seen }),
-        3 => stop_tool(),
+        2 => (pick(), halted()).prop_map(|(item, halt)| Action::StopTool { item, halt }),
+        2 => halted().prop_map(Action::Escape),
     ];
     let world = prop_oneof![
         3 => (any::<u16>(), stray()).prop_map(|(about, report)| Action::Stray { about, report }),
@@ -128,17 +130,17 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
-fn stop_tool() -> impl Strategy<Value = Action> {
+fn halted() -> impl Strategy<Value = Halted> {
     let exit_code = select(vec![Some(1), Some(137), None]);
-    let mode = weighted(0.3, mode());
-    (any::<Pick>(), text(), mode, any::<bool>(), exit_code, there()).prop_map(
-        |(item, printed, mode, seen, exit_code, there)| Action::StopTool {
-            item,
+    let (mode, fuse) = (weighted(0.3, mode()), weighted(0.2, 0..6_u8));
+    (text(), mode, any::<bool>(), exit_code, there(), fuse).prop_map(
+        |(printed, mode, seen, exit_code, there, fuse)| Halted {
             printed,
             mode,
             seen,
             exit_code,
             there,
+            fuse,
         },
     )
 }

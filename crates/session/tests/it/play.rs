@@ -1,17 +1,20 @@
 //! Plays actions on a simulated session.
 
 use polyloop_session::event::{Event, Level};
-use polyloop_session::item::{End, FileChange, ItemKind, Opaque, Operation, ToolResult, Usage};
+use polyloop_session::item::{End, ItemKind, Opaque, Usage};
 use polyloop_session::state::{Item, ToolPhase};
 use polyloop_session::{
-    Answerable, CallId, Chance, Command, ItemId, Limits, Proposal, Report, Seq, Step, Stream,
+    Answerable, CallId, Chance, ItemId, Limits, Proposal, Report, Seq, Step, Stream,
 };
 
-use super::action::{Action, Failure, Go, Judged, Kind, Last, Pick, Start, Stray, There, Wanted};
+use super::action::{
+    Action, Failure, Go, Halted, Judged, Kind, Last, Pick, Start, Stray, There, Wanted,
+};
 use super::flaw::Flaw;
-use super::make::{LIMITS, created, tool, who};
+use super::make::{LIMITS, created, tool};
 use super::sim::{Halt, Run, Sim};
 use super::speak;
+use super::tools::{HALTED, end_tool, escape, harmless, stop_tool};
 
 /// Plays a whole session and leaves it interrupted and at rest.
 pub fn play(start: &Start, actions: &[Action]) -> Result<Sim, String> {
@@ -98,18 +101,11 @@ fn act(sim: &mut Sim, action: &Action) -> Run {
             Some(item) => end_tool(sim, item, *end, *seen),
             None => Ok(()),
         },
-        Action::StopTool { item, printed, mode, seen, exit_code, there } => {
-            if let Some(mode) = mode {
-                sim.command(Command::SetMode { mode: *mode, by: who() })?;
-            }
-            match choose(&tools(sim), *item) {
-                Some(item) => {
-                    sim.grow(item, Stream::Output, printed, 0);
-                    stop_tool(sim, item, *seen, *exit_code, *there)
-                }
-                None => Ok(()),
-            }
-        }
+        Action::StopTool { item, halt } => match choose(&tools(sim), *item) {
+            Some(item) => stop_tool(sim, item, *halt),
+            None => Ok(()),
+        },
+        Action::Escape(halt) => escape(sim, *halt),
         Action::Stray { about, report } => stray(sim, *about, *report),
         Action::Notice => {
             let (code, text) = ("slow".into(), "The provider is slow".into());
@@ -150,7 +146,7 @@ fn seal(of: CallId, block: u32) -> Opaque {
     Opaque { provider: "p".into(), json: format!("{{\"signature\" :\"{of}/{block}\"}}").into() }
 }
 
-fn calls(sim: &Sim) -> Vec<CallId> {
+pub fn calls(sim: &Sim) -> Vec<CallId> {
     let asked = sim.running.iter().filter_map(|step| match step {
         Step::Ask(call) => Some(*call),
         _ => None,
@@ -158,7 +154,7 @@ fn calls(sim: &Sim) -> Vec<CallId> {
     asked.collect()
 }
 
-fn tools(sim: &Sim) -> Vec<ItemId> {
+pub fn tools(sim: &Sim) -> Vec<ItemId> {
     let run = sim.running.iter().filter_map(|step| match step {
         Step::Run(item) => Some(*item),
         _ => None,
@@ -191,8 +187,7 @@ fn bring_on(sim: &mut Sim, go: &Go) -> Run {
             say(sim, call, &go.blocks, &go.judged, There::All)
         }
         Some(Step::Run(item)) if go.stopped && sim.runs_inside(item) => {
-            sim.grow(item, Stream::Output, go.said.text, 0);
-            stop_tool(sim, item, go.pick.is_multiple_of(2), Some(1), There::All)
+            stop_tool(sim, item, Halted { printed: go.said.text, ..HALTED })
         }
         Some(Step::Run(item)) => end_tool(sim, item, go.end, go.pick.is_multiple_of(2)),
         _ if asks && go.pick.is_multiple_of(3) => sim.command(said),
@@ -239,7 +234,7 @@ fn answer(sim: &mut Sim, call: CallId, judged: &[Judged], there: There) -> Run {
     sim.report(Report::Answered { call, usage, proposals, answerable })
 }
 
-fn answerable(there: There) -> Answerable {
+pub fn answerable(there: There) -> Answerable {
     let (approvals, questions) = (there == There::All, there != There::Nobody);
     Answerable { approvals, questions }
 }
@@ -258,7 +253,7 @@ fn usage(call: CallId) -> Option<Usage> {
     (!number.is_multiple_of(5)).then_some(usage)
 }
 
-fn say(
+pub fn say(
     sim: &mut Sim,
     call: CallId,
     blocks: &[(Kind, &'static str)],
@@ -298,26 +293,6 @@ fn write(sim: &mut Sim, call: CallId, blocks: &[(Kind, &'static str)]) -> Run {
     Ok(())
 }
 
-fn end_tool(sim: &mut Sim, item: ItemId, end: End, seen: bool) -> Run {
-    let seen = seen.then(|| format!("seen of {item}").into());
-    let files = if end == End::Whole { vec![changed("outside")] } else { Vec::new() };
-    let result = Box::new(ToolResult { seen, exit_code: Some(0), duration_ms: 1, files });
-    sim.report(Report::ToolEnded { item, end, result })
-}
-
-fn stop_tool(sim: &mut Sim, item: ItemId, seen: bool, exit_code: Option<i32>, there: There) -> Run {
-    let seen = seen.then(|| format!("seen of {item}, stopped").into());
-    let (duration_ms, files) = (item.0.0, vec![changed(&format!("inside {item}"))]);
-    let result = Box::new(ToolResult { seen, exit_code, duration_ms, files });
-    let (reason, answerable) = (format!("no network for {item}").into(), answerable(there));
-    sim.report(Report::ToolStopped { item, reason, result, answerable })
-}
-
-fn changed(path: &str) -> FileChange {
-    let (operation, before, after) = (Operation::Create, None, None);
-    FileChange { path: path.into(), operation, before, after }
-}
-
 fn stray(sim: &mut Sim, about: u16, report: Stray) -> Run {
     let seq = any_seq(sim, about);
     let (call, item, block) = (CallId(seq), ItemId(seq), u32::from(about % 4));
@@ -353,23 +328,13 @@ fn drain(sim: &mut Sim, last: &[Last]) -> Run {
                 sim.report(Report::CallStopped { call })?
             }
             (Step::Ask(call), Last::Finished) => {
-                let judged = Judged {
-                    effect: polyloop_session::policy::Effect::Read,
-                    safe: true,
-                    confined: true,
-                    sandbox: true,
-                    refused: false,
-                    risky: false,
-                    keys: Vec::new(),
-                    rule: None,
-                };
-                answer(sim, call, &[judged.clone(), judged], There::All)?;
+                answer(sim, call, &[harmless(), harmless()], There::All)?;
             }
             (Step::Ask(call), Last::Failed(failure)) => {
                 sim.report(failed(call, failure))?;
             }
             (Step::Run(item), Last::Refused) if sim.runs_inside(item) => {
-                stop_tool(sim, item, false, Some(1), There::All)?;
+                stop_tool(sim, item, HALTED)?;
             }
             (Step::Run(item), Last::Stopped | Last::Refused) => {
                 end_tool(sim, item, End::Interrupted, false)?
