@@ -230,10 +230,10 @@ impl<V: View> Actor<V> {
         }
         let closing = recover(&actor.state, &actor.live);
         actor.record(closing).await?;
-        actor.live = Live::default();
+        actor.live = Live::of(&actor.state);
         actor.writer.forget_growth().await?;
-        // What comes after it counts its bytes.
-        actor.grow(Live::logged(&actor.state)).await?;
+        let shown: Vec<Growth> = actor.live.growths().collect();
+        actor.writer.grow(&shown).await?;
         // The server may allow less than it did when the session last ran.
         if actor.state.mode() == Mode::Bypass && !actor.kit.limits.bypass_allowed {
             let (mode, by) = (Mode::default(), Who::via("server"));
