@@ -26,6 +26,9 @@ pub enum Effect {
     Read,
     Edit,
     Execute,
+    /// Reaches the network: what is sent leaves the machine, so a sandbox is no substitute for
+    /// leave.
+    Network,
     /// Asks the user something.
     Question,
     /// Proposes a plan to the user.
@@ -124,6 +127,17 @@ pub enum Leave {
     Person,
 }
 
+impl Judgement {
+    /// No mode asks about it.
+    pub fn is_harmless(&self) -> bool {
+        match self.effect {
+            Effect::Read => true,
+            Effect::Edit | Effect::Execute => self.safe,
+            Effect::Network | Effect::Question | Effect::Plan => false,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Allow,
@@ -180,7 +194,7 @@ fn leave(call: &Judgement, mode: Mode, grants: &[Key]) -> Result<(Verdict, Leave
     if call.effect.asks() {
         return Err(Verdict::Ask);
     }
-    let harmless = call.safe || call.effect == Effect::Read;
+    let harmless = call.is_harmless();
     if harmless && says != Some(Says::Ask) {
         let leave = if call.effect == Effect::Read { Leave::Reads } else { Leave::Safe };
         return Ok((Verdict::Allow, leave));
@@ -249,19 +263,21 @@ mod tests {
     }
 
     /// The table of modes, row by row: safe, confined edit, other edit, command without and with
-    /// a sandbox, granted command.
+    /// a sandbox, granted command, network whatever else is said of it, granted network.
     #[test]
     fn the_table_of_modes() {
         let rows = [
-            (Mode::Suggest, ["run", "ask", "ask", "ask", "ask", "run"]),
-            (Mode::AutoEdit, ["run", "run", "ask", "ask", "ask", "run"]),
-            (Mode::FullAuto, ["run", "run", "ask", "ask", "sandbox", "run"]),
-            (Mode::Bypass, ["run", "run", "run", "run", "run", "run"]),
-            (Mode::Plan, ["run", "deny", "deny", "deny", "deny", "deny"]),
-            (Mode::DontAsk, ["run", "deny", "deny", "deny", "deny", "run"]),
+            (Mode::Suggest, ["run", "ask", "ask", "ask", "ask", "run", "ask", "run"]),
+            (Mode::AutoEdit, ["run", "run", "ask", "ask", "ask", "run", "ask", "run"]),
+            (Mode::FullAuto, ["run", "run", "ask", "ask", "sandbox", "run", "ask", "run"]),
+            (Mode::Bypass, ["run", "run", "run", "run", "run", "run", "run", "run"]),
+            (Mode::Plan, ["run", "deny", "deny", "deny", "deny", "deny", "deny", "deny"]),
+            (Mode::DontAsk, ["run", "deny", "deny", "deny", "deny", "run", "deny", "run"]),
         ];
         for (mode, want) in rows {
             let command = call(Effect::Execute);
+            let network = call(Effect::Network);
+            let anyhow = Judgement { safe: true, confined: true, sandbox: true, ..network.clone() };
             let got = [
                 verdict(&Judgement { safe: true, ..command.clone() }, mode, &[], true),
                 verdict(&Judgement { confined: true, ..call(Effect::Edit) }, mode, &[], true),
@@ -269,6 +285,8 @@ mod tests {
                 verdict(&command, mode, &[], true),
                 verdict(&Judgement { sandbox: true, ..command.clone() }, mode, &[], true),
                 verdict(&command, mode, &command.keys, true),
+                verdict(&anyhow, mode, &[], true),
+                verdict(&network, mode, &network.keys, true),
             ];
             assert_eq!(got.map(name), want, "{mode:?}");
         }
