@@ -32,6 +32,7 @@ pub mod read;
 mod todo_list;
 pub mod todo_read;
 pub mod todo_write;
+pub mod web_fetcher;
 pub mod write_file;
 
 pub use files::TEXT_BYTES_MAX;
@@ -91,6 +92,8 @@ pub struct Place {
     pub sandbox: bool,
     /// The program that starts commands.
     pub helper: polyloop_sandbox::Helper,
+    /// The way to the web.
+    pub web: web_fetcher::Reach,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -123,6 +126,7 @@ pub static ALL: &[&dyn Tool] = &[
     &move_file::MoveFile,
     &delete_file::DeleteFile,
     &create_dir::CreateDir,
+    &web_fetcher::WebFetcher,
     &todo_read::TodoRead,
     &todo_write::TodoWrite,
     &ask_user::AskUser,

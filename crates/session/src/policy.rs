@@ -26,6 +26,9 @@ pub enum Effect {
     Read,
     Edit,
     Execute,
+    /// Reaches the network: what is sent leaves the machine, so a sandbox is no substitute for
+    /// leave.
+    Network,
     /// Asks the user something.
     Question,
     /// Proposes a plan to the user.
@@ -124,6 +127,17 @@ pub enum Leave {
     Person,
 }
 
+impl Judgement {
+    /// No mode asks about it.
+    pub fn is_harmless(&self) -> bool {
+        match self.effect {
+            Effect::Read => true,
+            Effect::Edit | Effect::Execute => self.safe,
+            Effect::Network | Effect::Question | Effect::Plan => false,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Allow,
@@ -180,7 +194,7 @@ fn leave(call: &Judgement, mode: Mode, grants: &[Key]) -> Result<(Verdict, Leave
     if call.effect.asks() {
         return Err(Verdict::Ask);
     }
-    let harmless = call.safe || call.effect == Effect::Read;
+    let harmless = call.is_harmless();
     if harmless && says != Some(Says::Ask) {
         let leave = if call.effect == Effect::Read { Leave::Reads } else { Leave::Safe };
         return Ok((Verdict::Allow, leave));
@@ -296,6 +310,13 @@ mod tests {
                 "command with a sandbox",
                 inside.clone(),
                 ["ask", "ask", "inside", "mode", "deny", "deny"],
+                granted,
+            ),
+            // Whatever else is said of it.
+            (
+                "network",
+                Judgement { safe: true, confined: true, sandbox: true, ..call(Effect::Network) },
+                ["ask", "ask", "ask", "mode", "deny", "deny"],
                 granted,
             ),
             ("allowed", ruled(Says::Allow, command.clone()), allowed, granted),

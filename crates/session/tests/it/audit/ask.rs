@@ -45,7 +45,7 @@ fn asks(proposed: &Proposed) -> Option<Vec<String>> {
             texts.filter(|texts| !texts.is_empty())
         }
         Effect::Plan => Some(vec![args.get("plan")?.as_str()?.to_string()]),
-        Effect::Read | Effect::Edit | Effect::Execute => None,
+        Effect::Read | Effect::Edit | Effect::Execute | Effect::Network => None,
     }
 }
 
