@@ -86,6 +86,8 @@ pub struct Place {
     pub forbidden: Vec<PathBuf>,
     /// What the operator always allows, asks about or denies.
     pub rules: Arc<Rules>,
+    /// Where patches are written down before they are applied, so that a kill cannot tear one.
+    pub journal: Option<crate::patch::Journal>,
     /// How long one command may run.
     pub command_time_max: std::time::Duration,
     /// Whether commands can be run in a sandbox, as tried at start.

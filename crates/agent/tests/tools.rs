@@ -35,6 +35,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
+use polyloop_agent::patch::Journal;
 use polyloop_agent::tool::web_fetcher::PrivateAddresses;
 use polyloop_agent::tool::{Place, Progress, Run, Tool};
 use polyloop_sandbox::Helper;
@@ -121,6 +122,7 @@ impl Ground {
             outputs: Some(cwd.join("store/outputs")),
             todos: Some(cwd.with_file_name("todos").join("s.md")),
             forbidden: vec![cwd.join("store")],
+            journal: Some(Journal::open(&cwd.join("store/patches")).unwrap()),
             cwd,
             rules: Default::default(),
             command_time_max: PATIENCE * 2,

@@ -12,6 +12,7 @@ use polyloop_agent::actor::Kit;
 use polyloop_agent::log::{Log, files::Files, memory::Memory};
 use polyloop_agent::messages::Messages;
 use polyloop_agent::model::Models;
+use polyloop_agent::patch::Journal;
 use polyloop_agent::place::{Instructions, Places};
 use polyloop_agent::rules::Rules;
 use polyloop_agent::sessions::Sessions;
@@ -47,6 +48,11 @@ const LAST_ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 const SHUTDOWN_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long a session that nobody uses stays in memory.
 const SLEEP_AFTER: Duration = Duration::from_secs(60);
+
+/// The folder of the journal of patches.
+const PATCHES: &str = "patches";
+/// What a person should know who runs without one.
+const TORN: &str = "a kill in the middle of a patch can leave a part of it";
 
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 
@@ -243,6 +249,11 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
         }
         None => Arc::new(Memory::new(FileCodec::shared())),
     };
+    // Before anything works on files: what a killed server left in the middle is ended.
+    let journal = journal(config)?;
+    if let Some(journal) = &journal {
+        journal.replay();
+    }
     let messages = match &config.user_message_db {
         Some(path) => {
             let opened = Messages::open(path, log.clone()).await;
@@ -271,6 +282,7 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
         Some(file) => crate::rules::load(file).map_err(|problems| problems.join("\n"))?,
         None => Rules::default(),
     };
+    forbidden.extend(journal.iter().map(|journal| journal.directory().to_owned()));
     if let Some(database) = &config.user_message_db {
         // SQLite keeps files of its own beside it.
         let beside = ["", "-wal", "-shm", "-journal"].map(|end| {
@@ -280,6 +292,8 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
         });
         forbidden.extend(beside);
     }
+    let mut places = places(config, forbidden, rules, sandbox)?;
+    places.common.journal = journal;
     Ok(Kit {
         limits: polyloop_session::Limits {
             queued_messages_max: config.limits.queued_messages_max,
@@ -296,7 +310,7 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
             tokens_max: Some(model.card().tokens_max),
             ..Settings::default()
         },
-        places: places(config, forbidden, rules, sandbox)?,
+        places,
         instructions: instructions(config),
         passing: Arc::new(Memory::new(FileCodec::shared())),
         messages,
@@ -307,6 +321,25 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
         sleep_after: SLEEP_AFTER,
         auto_resume: config.auto_resume,
     })
+}
+
+/// Where patches are written down before they are applied: in the session store, or, without one,
+/// where this user's programs keep their state.
+fn journal(config: &Config) -> Result<Option<Journal>, String> {
+    if let Some(store) = &config.session_store {
+        let directory = store.join(PATCHES);
+        let opened = Journal::open(&directory);
+        let failed = |error| format!("SESSION_STORE_PATH: {}: {error}", directory.display());
+        return opened.map(Some).map_err(failed);
+    }
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    let opened = match state.map(|state| state.join("polyloop").join(PATCHES)) {
+        Some(directory) => Journal::open(&directory)
+            .map_err(|error| format!("{} cannot be used: {error}", directory.display())),
+        None => Err("neither SESSION_STORE_PATH nor HOME is set".to_owned()),
+    };
+    Ok(opened.map_err(|why| tracing::warn!("no journal of patches: {why}; {TORN}")).ok())
 }
 
 fn places(
@@ -330,6 +363,7 @@ fn places(
         todos: None,
         forbidden,
         rules: Arc::new(rules),
+        journal: None,
         command_time_max: config.limits.command_timeout,
         sandbox,
         helper: Helper::this_program(),

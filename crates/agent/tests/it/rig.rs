@@ -132,6 +132,7 @@ impl Setup {
                     todos: None,
                     forbidden: Vec::new(),
                     rules: Default::default(),
+                    journal: None,
                     command_time_max: PATIENCE * 10,
                     sandbox: false,
                     helper: self.helper,
