@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use polyloop_session::Text;
 use polyloop_session::policy::{Rule, Says};
+use polyloop_session::shown::visible;
 
 use crate::shell::{self, Scope};
 use crate::tool;
