@@ -8,11 +8,11 @@ from loomtalk import loom
 from talk import of, talks, the
 
 UNIFIED = ["Bash", "Read", "Write", "Edit", "MultiEdit", "apply_patch", "LS", "Glob", "Grep",
-           "move_file", "delete_file", "create_dir", "TodoRead", "TodoWrite", "AskUserQuestion",
-           "ExitPlanMode"]
+           "move_file", "delete_file", "create_dir", "WebFetch", "TodoRead", "TodoWrite",
+           "AskUserQuestion", "ExitPlanMode"]
 CANONICAL = ["bash", "read", "write_file", "edit", "multiedit", "apply_patch", "ls", "glob", "grep",
-             "move_file", "delete_file", "create_dir", "todo_read", "todo_write", "ask_user",
-             "exit_plan_mode"]
+             "move_file", "delete_file", "create_dir", "web_fetcher", "todo_read", "todo_write",
+             "ask_user", "exit_plan_mode"]
 
 
 def call(name, **args):

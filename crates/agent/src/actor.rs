@@ -37,6 +37,7 @@ use crate::subscriber::{Audience, Ending, Power, Presence, Subscription, View};
 use crate::tool::{Place, ToolSpec};
 
 mod attach;
+mod decisions;
 mod work;
 
 pub const MAILBOX_REQUESTS_MAX: usize = 64;
@@ -230,10 +231,10 @@ impl<V: View> Actor<V> {
         }
         let closing = recover(&actor.state, &actor.live);
         actor.record(closing).await?;
-        actor.live = Live::default();
+        actor.live = Live::of(&actor.state);
         actor.writer.forget_growth().await?;
-        // What comes after it counts its bytes.
-        actor.grow(Live::logged(&actor.state)).await?;
+        let shown: Vec<Growth> = actor.live.growths().collect();
+        actor.writer.grow(&shown).await?;
         // The server may allow less than it did when the session last ran.
         if actor.state.mode() == Mode::Bypass && !actor.kit.limits.bypass_allowed {
             let (mode, by) = (Mode::default(), Who::via("server"));
@@ -438,6 +439,7 @@ impl<V: View> Actor<V> {
         self.writer.append(expected, &entries, flush).await?;
         let was_open = !self.live.is_empty();
         for entry in entries {
+            decisions::tell(self.id.as_str(), &self.state, &entry.event);
             self.state.apply(&entry);
             match &entry.event {
                 Event::TurnStarted { .. } => self.turns.push(entry.seq),

@@ -29,6 +29,8 @@ pub struct Places {
     pub roots: Vec<PathBuf>,
     /// Where plans are kept, a folder a session.
     pub plans: Option<PathBuf>,
+    /// Where long outputs of commands are kept, a folder a session.
+    pub outputs: Option<PathBuf>,
     /// Where todos files are kept, one a session.
     pub todos: Option<PathBuf>,
 }
@@ -59,15 +61,16 @@ impl Places {
 
     /// Removes what is kept for a session that is gone.
     pub async fn forget(&self, session: &SessionId) {
-        let Some(plans) = self.plans.as_ref().map(|plans| plans.join(session.as_str())) else {
-            return;
-        };
-        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(plans)).await;
-        match removed {
-            Ok(Err(error)) if error.kind() != ErrorKind::NotFound => {
-                tracing::warn!(%session, %error, "its plans could not be removed");
+        for kept in [&self.plans, &self.outputs].into_iter().flatten() {
+            let folder = kept.join(session.as_str());
+            let removed =
+                tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
+            match removed {
+                Ok(Err(error)) if error.kind() != ErrorKind::NotFound => {
+                    tracing::warn!(%session, %error, "what was kept for it could not be removed");
+                }
+                Ok(_) | Err(_) => {}
             }
-            Ok(_) | Err(_) => {}
         }
     }
 
@@ -82,9 +85,10 @@ impl Places {
             }
         });
         let plans = self.plans.as_ref().map(|plans| plans.join(session.as_str()));
+        let outputs = self.outputs.as_ref().map(|outputs| outputs.join(session.as_str()));
         let todos = self.todos.as_ref().map(|todos| todos.join(format!("{session}.md")));
         let cwd = cwd.unwrap_or_else(|| self.common.cwd.clone());
-        Place { cwd, plans, todos, ..self.common.clone() }
+        Place { cwd, plans, outputs, todos, ..self.common.clone() }
     }
 }
 

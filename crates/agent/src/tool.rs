@@ -32,6 +32,7 @@ pub mod read;
 mod todo_list;
 pub mod todo_read;
 pub mod todo_write;
+pub mod web_fetcher;
 pub mod write_file;
 
 pub use files::TEXT_BYTES_MAX;
@@ -77,6 +78,8 @@ pub struct Place {
     pub cwd: PathBuf,
     /// Where the session's plans are kept, if anything is.
     pub plans: Option<PathBuf>,
+    /// Where long outputs of its commands are kept, if anything is; only the session reads there.
+    pub outputs: Option<PathBuf>,
     /// The session's todos file, if it has one.
     pub todos: Option<PathBuf>,
     /// The server's own files: refused in every mode.
@@ -89,6 +92,8 @@ pub struct Place {
     pub sandbox: bool,
     /// The program that starts commands.
     pub helper: polyloop_sandbox::Helper,
+    /// The way to the web.
+    pub web: web_fetcher::Reach,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -121,6 +126,7 @@ pub static ALL: &[&dyn Tool] = &[
     &move_file::MoveFile,
     &delete_file::DeleteFile,
     &create_dir::CreateDir,
+    &web_fetcher::WebFetcher,
     &todo_read::TodoRead,
     &todo_write::TodoWrite,
     &ask_user::AskUser,

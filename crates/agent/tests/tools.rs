@@ -21,6 +21,7 @@ mod tools {
     pub mod stop;
     pub mod todos;
     pub mod trees;
+    pub mod web;
 }
 
 use std::fs::{self, File, OpenOptions};
@@ -34,6 +35,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
+use polyloop_agent::tool::web_fetcher::PrivateAddresses;
 use polyloop_agent::tool::{Place, Progress, Run, Tool};
 use polyloop_sandbox::Helper;
 use polyloop_session::item::{End, ToolResult};
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         tools::stop::ALL,
         tools::todos::ALL,
         tools::trees::ALL,
+        tools::web::ALL,
     ];
     let tests: Vec<&Test> = tests.into_iter().flatten().collect();
     if args.iter().any(|arg| arg == "--list") {
@@ -115,6 +118,7 @@ impl Ground {
         fs::create_dir_all(cwd.with_file_name("todos")).unwrap();
         let place = Place {
             plans: None,
+            outputs: Some(cwd.join("store/outputs")),
             todos: Some(cwd.with_file_name("todos").join("s.md")),
             forbidden: vec![cwd.join("store")],
             cwd,
@@ -122,6 +126,7 @@ impl Ground {
             command_time_max: PATIENCE * 2,
             sandbox: false,
             helper: Helper::this_program(),
+            web: tools::web::reach(PrivateAddresses::Allowed),
         };
         Ground { dir, place: Arc::new(place) }
     }
@@ -189,7 +194,7 @@ impl Call {
         while self.output != text {
             match self.stream.next().await.unwrap() {
                 Progress::Output(more) => self.output.push_str(&more),
-                Progress::Ended { end, result } => panic!("{end:?} {result:?} {:?}", self.output),
+                other => panic!("{other:?} {:?}", self.output),
             }
         }
     }
@@ -205,6 +210,7 @@ impl Call {
                     assert!(self.stream.next().await.is_none());
                     return Ended { output: self.output, end, result };
                 }
+                Progress::Stopped { reason, result } => panic!("{reason}: {result:?}"),
             }
         }
     }

@@ -68,6 +68,8 @@ pub struct Config {
     pub approval: Approval,
     /// Go on at start with turns that a crash cut off.
     pub auto_resume: bool,
+    /// Whether pages may be fetched from addresses that are not on the public internet.
+    pub web_private_addresses: bool,
     /// Where session files are; without it sessions live in memory. Perhaps not yet there.
     pub session_store: Option<PathBuf>,
     pub todos_store: Option<PathBuf>,
@@ -111,7 +113,7 @@ pub struct ModelAccess {
     pub base_url: String,
 }
 
-/// Through what models are reached.
+/// Through what models and web pages are reached.
 #[derive(Clone, Debug, Default)]
 pub struct Proxy {
     /// URLs, with user and password where the proxy wants them.

@@ -16,6 +16,7 @@ use polyloop_agent::place::{Instructions, Places};
 use polyloop_agent::rules::Rules;
 use polyloop_agent::sessions::Sessions;
 use polyloop_agent::todos::Todos;
+use polyloop_agent::tool::web_fetcher::{self, PrivateAddresses, Reach};
 use polyloop_agent::tool::{self, Place, ToolSpec};
 use polyloop_dialects::chat::Chat;
 use polyloop_sandbox::{Availability, Helper, probe};
@@ -31,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{self, App};
 use crate::auth::Guard;
 use crate::config::{ApprovalMode, ChatBroadcast, Config, ContextStrategy};
-use crate::models::Served;
+use crate::models::{self, Served};
 use crate::room::{Broadcast, Room};
 use crate::socket;
 use crate::view::FileCodec;
@@ -84,6 +85,7 @@ pub async fn run(
     };
     let listener = bind(config.addr(), port).await?;
     let addr = listener.local_addr().map_err(|error| error.to_string())?;
+    kit.places.common.web.keep_from(addr.port());
     let tools = socket::tool_infos(&kit.tools);
     if let Some(messages) = &kit.messages {
         messages.sweep();
@@ -294,7 +296,7 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
             tokens_max: Some(model.card().tokens_max),
             ..Settings::default()
         },
-        places: places(config, forbidden, rules, sandbox),
+        places: places(config, forbidden, rules, sandbox)?,
         instructions: instructions(config),
         passing: Arc::new(Memory::new(FileCodec::shared())),
         messages,
@@ -307,21 +309,35 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
     })
 }
 
-fn places(config: &Config, forbidden: Vec<PathBuf>, rules: Rules, sandbox: bool) -> Places {
+fn places(
+    config: &Config,
+    forbidden: Vec<PathBuf>,
+    rules: Rules,
+    sandbox: bool,
+) -> Result<Places, String> {
+    let private = match config.web_private_addresses {
+        true => PrivateAddresses::Allowed,
+        false => PrivateAddresses::Refused,
+    };
+    let proxies = models::proxies(&config.model.proxy);
+    let web = Reach::new(&proxies, private, web_fetcher::Limits::default())?;
     let mut roots = vec![config.working_directory.clone()];
     roots.extend(config.workspace_roots.iter().cloned());
     let common = Place {
         cwd: config.working_directory.clone(),
         plans: None,
+        outputs: None,
         todos: None,
         forbidden,
         rules: Arc::new(rules),
         command_time_max: config.limits.command_timeout,
         sandbox,
         helper: Helper::this_program(),
+        web,
     };
     let plans = config.session_store.as_ref().map(|store| store.join("plans"));
-    Places { common, roots, plans, todos: config.todos_store.clone() }
+    let outputs = config.session_store.as_ref().map(|store| store.join("outputs"));
+    Ok(Places { common, roots, plans, outputs, todos: config.todos_store.clone() })
 }
 
 fn instructions(config: &Config) -> Instructions {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::growth::{Growth, Stream};
 use crate::id::{ItemId, Text};
-use crate::state::{State, Stopped};
+use crate::state::State;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Live {
@@ -13,6 +13,17 @@ pub struct Live {
 }
 
 impl Live {
+    /// What the log itself tells of open items: what a call printed in the sandbox that stopped it.
+    pub fn of(state: &State) -> Live {
+        let mut live = Live::default();
+        for (item, open) in state.turn().into_iter().flat_map(|turn| &turn.items) {
+            let Some(stopped) = &open.stopped else { continue };
+            let (item, stream, text) = (*item, Stream::Output, stopped.text.clone());
+            live.grow(&Growth { item, stream, offset: 0, text });
+        }
+        live
+    }
+
     /// Adds growth. Growth that is there already, in whole or in part, is not added twice; growth
     /// with a gap before it (a damaged journal) is left out.
     pub fn grow(&mut self, growth: &Growth) {
@@ -40,18 +51,6 @@ impl Live {
         for stream in [Stream::Text, Stream::Args, Stream::Output] {
             self.streams.remove(&(item, stream));
         }
-    }
-
-    /// What open items have shown that stands in the log, and so needs no journal to survive: the
-    /// output of runs that the sandbox stopped.
-    pub fn logged(state: &State) -> Vec<Growth> {
-        let items = state.turn().into_iter().flat_map(|turn| &turn.items);
-        let stopped = items.filter_map(|(id, item)| Some((*id, item.stopped.as_ref()?)));
-        let growth = |(item, stopped): (ItemId, &Box<Stopped>)| {
-            let (stream, offset, text) = (Stream::Output, 0, stopped.text.clone());
-            Growth { item, stream, offset, text }
-        };
-        stopped.map(growth).filter(|growth| !growth.text.is_empty()).collect()
     }
 
     /// What is open, each from its start.

@@ -155,7 +155,9 @@ fn judged(id: ItemId, item: &Item, weighed: Weighed, judged: &Judgement, args: &
             let (text, result) = (stopped.text.clone(), Box::new(stopped.result.clone()));
             let seen = result.seen.as_ref().unwrap_or(&text);
             let tokens = estimate_tokens(seen.len());
-            let (end, result) = (End::Whole, Some(result));
+            // As it would have ended where nobody looks for a sandbox's doing.
+            let end = if result.exit_code.is_some() { End::Whole } else { End::Failed };
+            let result = Some(result);
             Event::ItemCompleted { item: id, end, text, opaque: None, result, tokens }
         }
         (Verdict::Deny(reason), None) => closed(id, item, End::Denied, reason),
@@ -169,6 +171,7 @@ pub(crate) fn closed(id: ItemId, item: &Item, end: End, why: Text) -> Event {
         Some(stopped) => {
             let mut result = stopped.result.clone();
             let had = result.seen.take().unwrap_or_else(|| stopped.text.clone());
+            let why = why.strip_prefix("Not run: ").unwrap_or(&why);
             result.seen = Some(format!("{had}\n{OUTSIDE_TEXT} {why}").into());
             (stopped.text.clone(), result)
         }

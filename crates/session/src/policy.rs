@@ -26,6 +26,9 @@ pub enum Effect {
     Read,
     Edit,
     Execute,
+    /// Reaches the network: what is sent leaves the machine, so a sandbox is no substitute for
+    /// leave.
+    Network,
     /// Asks the user something.
     Question,
     /// Proposes a plan to the user.
@@ -124,6 +127,17 @@ pub enum Leave {
     Person,
 }
 
+impl Judgement {
+    /// No mode asks about it.
+    pub fn is_harmless(&self) -> bool {
+        match self.effect {
+            Effect::Read => true,
+            Effect::Edit | Effect::Execute => self.safe,
+            Effect::Network | Effect::Question | Effect::Plan => false,
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Allow,
@@ -180,7 +194,7 @@ fn leave(call: &Judgement, mode: Mode, grants: &[Key]) -> Result<(Verdict, Leave
     if call.effect.asks() {
         return Err(Verdict::Ask);
     }
-    let harmless = call.safe || call.effect == Effect::Read;
+    let harmless = call.is_harmless();
     if harmless && says != Some(Says::Ask) {
         let leave = if call.effect == Effect::Read { Leave::Reads } else { Leave::Safe };
         return Ok((Verdict::Allow, leave));
@@ -240,47 +254,137 @@ mod tests {
         }
     }
 
-    fn name(verdict: Verdict) -> &'static str {
-        match verdict {
-            Verdict::Allow => "run",
-            Verdict::AllowSandboxed => "sandbox",
-            Verdict::Ask => "ask",
-            Verdict::Deny(_) => "deny",
+    fn ruled(says: Says, call: Judgement) -> Judgement {
+        Judgement { rule: Some(Rule { says, line: "the line".into() }), ..call }
+    }
+
+    /// What becomes of a call, and by what it runs: `inside` is in the sandbox.
+    fn name(weighed: Weighed) -> &'static str {
+        match (weighed.verdict, weighed.leave) {
+            (Verdict::Allow, Some(Leave::Reads)) => "reads",
+            (Verdict::Allow, Some(Leave::Safe)) => "safe",
+            (Verdict::Allow, Some(Leave::Mode { .. })) => "mode",
+            (Verdict::Allow, Some(Leave::Granted)) => "grant",
+            (Verdict::Allow, Some(Leave::Rule { .. })) => "rule",
+            (Verdict::AllowSandboxed, Some(Leave::Mode { mode: Mode::FullAuto })) => "inside",
+            (Verdict::Ask, None) => "ask",
+            (Verdict::Deny(_), None) => "deny",
+            (verdict, leave) => panic!("{verdict:?} by {leave:?}"),
         }
     }
 
-    /// The table of modes, row by row: safe, confined edit, other edit, command without and with
-    /// a sandbox, granted command.
+    const MODES: [Mode; 6] =
+        [Mode::Suggest, Mode::AutoEdit, Mode::FullAuto, Mode::Bypass, Mode::Plan, Mode::DontAsk];
+
+    /// The table of modes; a column is suggest, auto-edit, full-auto, bypass, plan, dontAsk. The
+    /// second row of a call is with its keys granted.
     #[test]
     fn the_table_of_modes() {
+        let (read, command) = (call(Effect::Read), call(Effect::Execute));
+        let safe = Judgement { safe: true, ..command.clone() };
+        let inside = Judgement { sandbox: true, ..command.clone() };
+        let edit = Judgement { confined: true, ..call(Effect::Edit) };
+        let every = |word| [word; 6];
+        let granted = ["grant", "grant", "grant", "grant", "deny", "grant"];
+        let allowed = ["rule", "rule", "rule", "rule", "deny", "rule"];
+        let asked = ["ask", "ask", "ask", "ask", "deny", "deny"];
+        let asked_of_harmless = ["ask", "ask", "ask", "ask", "ask", "deny"];
         let rows = [
-            (Mode::Suggest, ["run", "ask", "ask", "ask", "ask", "run"]),
-            (Mode::AutoEdit, ["run", "run", "ask", "ask", "ask", "run"]),
-            (Mode::FullAuto, ["run", "run", "ask", "ask", "sandbox", "run"]),
-            (Mode::Bypass, ["run", "run", "run", "run", "run", "run"]),
-            (Mode::Plan, ["run", "deny", "deny", "deny", "deny", "deny"]),
-            (Mode::DontAsk, ["run", "deny", "deny", "deny", "deny", "run"]),
+            ("read", read.clone(), every("reads"), every("reads")),
+            ("safe", safe.clone(), every("safe"), every("safe")),
+            ("confined edit", edit, ["ask", "mode", "mode", "mode", "deny", "deny"], granted),
+            (
+                "other edit",
+                call(Effect::Edit),
+                ["ask", "ask", "ask", "mode", "deny", "deny"],
+                granted,
+            ),
+            (
+                "command without a sandbox",
+                command.clone(),
+                ["ask", "ask", "ask", "mode", "deny", "deny"],
+                granted,
+            ),
+            // "Always" was said of a call that was to run outside, so it does in full-auto too.
+            (
+                "command with a sandbox",
+                inside.clone(),
+                ["ask", "ask", "inside", "mode", "deny", "deny"],
+                granted,
+            ),
+            // Whatever else is said of it.
+            (
+                "network",
+                Judgement { safe: true, confined: true, sandbox: true, ..call(Effect::Network) },
+                ["ask", "ask", "ask", "mode", "deny", "deny"],
+                granted,
+            ),
+            ("allowed", ruled(Says::Allow, command.clone()), allowed, granted),
+            ("allowed, with a sandbox", ruled(Says::Allow, inside.clone()), allowed, granted),
+            ("allowed and safe", ruled(Says::Allow, safe.clone()), every("safe"), every("safe")),
+            ("asked", ruled(Says::Ask, command.clone()), asked, asked),
+            ("asked, with a sandbox", ruled(Says::Ask, inside.clone()), asked, asked),
+            (
+                "asked and safe",
+                ruled(Says::Ask, safe.clone()),
+                asked_of_harmless,
+                asked_of_harmless,
+            ),
+            (
+                "asked and read",
+                ruled(Says::Ask, read.clone()),
+                asked_of_harmless,
+                asked_of_harmless,
+            ),
+            ("denied", ruled(Says::Deny, command), every("deny"), every("deny")),
+            ("denied, with a sandbox", ruled(Says::Deny, inside), every("deny"), every("deny")),
+            ("denied and safe", ruled(Says::Deny, safe), every("deny"), every("deny")),
+            ("denied and read", ruled(Says::Deny, read), every("deny"), every("deny")),
         ];
-        for (mode, want) in rows {
-            let command = call(Effect::Execute);
-            let got = [
-                verdict(&Judgement { safe: true, ..command.clone() }, mode, &[], true),
-                verdict(&Judgement { confined: true, ..call(Effect::Edit) }, mode, &[], true),
-                verdict(&call(Effect::Edit), mode, &[], true),
-                verdict(&command, mode, &[], true),
-                verdict(&Judgement { sandbox: true, ..command.clone() }, mode, &[], true),
-                verdict(&command, mode, &command.keys, true),
-            ];
-            assert_eq!(got.map(name), want, "{mode:?}");
+        for (what, call, plain, with_grant) in rows {
+            let got = |grants: &[Key]| MODES.map(|mode| name(weigh(&call, mode, grants, true)));
+            assert_eq!((got(&[]), got(&call.keys)), (plain, with_grant), "{what}");
+            // Without anyone there, what would be asked is denied, and nothing else changes.
+            let alone = MODES.map(|mode| name(weigh(&call, mode, &[], false)));
+            assert_eq!(
+                alone,
+                plain.map(|word| if word == "ask" { "deny" } else { word }),
+                "{what}"
+            );
         }
+    }
+
+    #[test]
+    fn a_rule_is_named_where_it_decides() {
+        let command = call(Effect::Execute);
+        let allowed = weigh(&ruled(Says::Allow, command.clone()), Mode::Suggest, &[], true);
+        assert_eq!(allowed.leave, Some(Leave::Rule { line: "the line".into() }));
+        for (effect, answerable) in
+            [(Effect::Execute, true), (Effect::Question, true), (Effect::Plan, false)]
+        {
+            let denied = weigh(&ruled(Says::Deny, call(effect)), Mode::Bypass, &[], answerable);
+            let told = format!("{RULE_ADVICE} the line");
+            assert_eq!(denied.verdict, Verdict::Deny(told.into()), "{effect:?}");
+        }
+        // What is never allowed is so whatever a rule says, and questions are asked anyway.
+        let refused = Judgement { refusal: Some("no".into()), ..ruled(Says::Allow, command) };
+        assert_eq!(
+            weigh(&refused, Mode::Bypass, &refused.keys, true).verdict,
+            Verdict::Deny("no".into())
+        );
+        for says in [Says::Allow, Says::Ask] {
+            let question = ruled(says, call(Effect::Question));
+            assert_eq!(MODES.map(|mode| name(weigh(&question, mode, &[], true))), ["ask"; 6]);
+        }
+        assert!(Says::Deny > Says::Ask && Says::Ask > Says::Allow, "in the order of strictness");
     }
 
     #[test]
     fn a_refusal_holds_in_every_mode_and_a_grant_never_reaches_a_higher_risk() {
         for effect in [Effect::Question, Effect::Plan] {
-            for mode in [Mode::Suggest, Mode::Bypass, Mode::Plan, Mode::DontAsk, Mode::FullAuto] {
-                assert_eq!(name(verdict(&call(effect), mode, &[], true)), "ask");
-                assert_eq!(name(verdict(&call(effect), mode, &[], false)), "deny");
+            for mode in MODES {
+                assert_eq!(name(weigh(&call(effect), mode, &[], true)), "ask");
+                assert_eq!(name(weigh(&call(effect), mode, &[], false)), "deny");
             }
         }
         let refused = Judgement { refusal: Some("no".into()), ..call(Effect::Edit) };
@@ -292,6 +396,6 @@ mod tests {
         riskier.keys[0].risk = Risk::High;
         let grants = call(Effect::Execute).keys;
         assert_eq!(verdict(&riskier, Mode::Suggest, &grants, true), Verdict::Ask);
-        assert_eq!(name(verdict(&call(Effect::Execute), Mode::Suggest, &[], false)), "deny");
+        assert_eq!(name(weigh(&call(Effect::Execute), Mode::Suggest, &[], false)), "deny");
     }
 }

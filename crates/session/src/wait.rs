@@ -105,7 +105,7 @@ impl Ask {
                 let Plan { plan } = serde_json::from_str(args).ok()?;
                 Some(Ask::Plan { plan, path: judgement.plan_file.clone() })
             }
-            Effect::Read | Effect::Edit | Effect::Execute => Some(Ask::Approval),
+            Effect::Read | Effect::Edit | Effect::Execute | Effect::Network => Some(Ask::Approval),
         }
     }
 }

@@ -98,6 +98,7 @@ impl<V: View> Actor<V> {
         let mut place = self.kit.places.place(&self.id, cwd);
         if self.kept == Kept::Passing {
             place.plans = None;
+            place.outputs = None;
             place.todos = None;
         }
         let place = Arc::new(place);

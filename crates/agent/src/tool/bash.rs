@@ -19,7 +19,9 @@ use crate::shell::{Judged, Scope};
 
 mod environment;
 mod output;
+mod private;
 mod process;
+mod spill;
 mod touched;
 
 pub use output::{OUTPUT_BYTES_MAX, SEEN_BYTES_MAX};

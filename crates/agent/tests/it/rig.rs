@@ -8,10 +8,12 @@ use polyloop_agent::actor::Kit;
 use polyloop_agent::log::files::Files;
 use polyloop_agent::log::memory::Memory;
 use polyloop_agent::log::{Log, OpenMode};
+use polyloop_agent::model::http::Proxies;
 use polyloop_agent::model::offline::Offline;
 use polyloop_agent::model::{Model, Only};
 use polyloop_agent::place::{Instructions, Places};
 use polyloop_agent::sessions::{Handle, Sessions};
+use polyloop_agent::tool::web_fetcher::{self, PrivateAddresses, Reach};
 use polyloop_agent::tool::{self, Place};
 use polyloop_sandbox::Helper;
 use polyloop_session::context::Strategy;
@@ -126,15 +128,18 @@ impl Setup {
                 common: Place {
                     cwd,
                     plans: None,
+                    outputs: None,
                     todos: None,
                     forbidden: Vec::new(),
                     rules: Default::default(),
                     command_time_max: PATIENCE * 10,
                     sandbox: false,
                     helper: self.helper,
+                    web: web(),
                 },
                 roots,
                 plans: self.plans,
+                outputs: None,
                 todos: None,
             },
             limits: Limits { retries_max: self.retries_max, ..LIMITS },
@@ -143,6 +148,11 @@ impl Setup {
             auto_resume,
         }
     }
+}
+
+fn web() -> Reach {
+    let limits = web_fetcher::Limits::default();
+    Reach::new(&Proxies::default(), PrivateAddresses::Refused, limits).unwrap()
 }
 
 /// A working directory, a log in memory, and sessions on it.

@@ -119,8 +119,8 @@ impl<'a> Choices<'a> {
     }
 
     fn effect(&mut self) -> Effect {
-        use Effect::{Edit, Execute, Plan, Question, Read};
-        self.one(&[Read, Edit, Execute, Question, Plan])
+        use Effect::{Edit, Execute, Network, Plan, Question, Read};
+        self.one(&[Read, Edit, Execute, Network, Question, Plan])
     }
 
     fn ask(&mut self) -> Ask {

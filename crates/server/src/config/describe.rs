@@ -33,6 +33,7 @@ impl Config {
                 settings::COMMAND_TIMEOUT_SECS.name,
                 or_unset(secs(Some(self.limits.command_timeout))),
             ),
+            (settings::WEB_PRIVATE_ADDRESSES.name, self.web_private_addresses.to_string()),
             word(&settings::CHAT_BROADCAST, self.chat_broadcast.word()),
             path(&settings::SESSION_STORE_PATH, self.session_store.as_deref()),
             path(&settings::TODOS_STORE_PATH, self.todos_store.as_deref()),

@@ -146,9 +146,9 @@ settings! {
         MODEL_RETRIES "model-retries", number("a number of retries", "", 0, 10), Is("4"),
             "How often a model is asked again after a failure that may pass";
         HTTPS_PROXY "https-proxy", ProxyUrl, Unset(""),
-            "Proxy for models at https URLs; https_proxy counts too";
+            "Proxy for https URLs of models and web pages; https_proxy counts too";
         HTTP_PROXY "http-proxy", ProxyUrl, Unset(""),
-            "Proxy for models at http URLs; http_proxy counts too";
+            "Proxy for http URLs of models and web pages; http_proxy counts too";
         NO_PROXY "no-proxy", Text, Unset(""),
             "Hosts that are reached without a proxy, comma-separated; no_proxy counts too";
     }
@@ -172,6 +172,8 @@ settings! {
         COMMAND_TIMEOUT_SECS "command-timeout-secs",
             number("a time limit", "seconds", 1, DAY_SECS), Is("120"),
             "How long a command of the agent may run";
+        WEB_PRIVATE_ADDRESSES "web-private-addresses", Switch, Is("false"),
+            "Let web_fetcher reach addresses that are not on the public internet";
         CHAT_BROADCAST "chat-broadcast", word("a scope", ChatBroadcast::WORDS), Is("all"),
             "Who of the chat clients is told what: all of them everything, or each its sessions";
     }

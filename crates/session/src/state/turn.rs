@@ -119,6 +119,16 @@ pub struct Stopped {
     pub result: ToolResult,
 }
 
+impl Stopped {
+    /// What a call came to, with the files that its first run changed.
+    pub(crate) fn before(first: Option<&Stopped>, mut last: ToolResult) -> ToolResult {
+        if let Some(first) = first {
+            last.files.splice(..0, first.result.files.iter().cloned());
+        }
+        last
+    }
+}
+
 /// What is known of a tool call once it was proposed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolPhase {

@@ -3,6 +3,7 @@
 //! Holds no task and no thread: whoever drops the stream lets go of the helper's control pipe, and
 //! the helper then ends everything the command started.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::Stream;
@@ -22,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 use super::Args;
 use super::environment::{Ground, bash, environment};
 use super::output::Output;
+use super::private::secrets;
+use super::spill::Spill;
 use super::touched::Touched;
 use crate::shell::unwrapped;
 use crate::tool::{Place, Progress, Run};
@@ -83,6 +86,9 @@ struct Running {
     stop: CancellationToken,
     touched: Option<Touched>,
     sandboxed: bool,
+    /// Where output goes that the model will not be shown, once there is some.
+    outputs: Option<PathBuf>,
+    spill: Option<Spill>,
 }
 
 impl Running {
@@ -98,7 +104,7 @@ impl Running {
         if stop.is_cancelled() {
             return Err(ended(End::Interrupted, None, Some("Interrupted.".to_owned()), started));
         }
-        let helper = place.helper.clone();
+        let (helper, outputs) = (place.helper.clone(), place.outputs.clone());
         let job = tokio::task::spawn_blocking(move || {
             let job = job(&args, &place, safe, sandboxed)?;
             // What was judged safe changes nothing.
@@ -125,6 +131,8 @@ impl Running {
             stop,
             touched,
             sandboxed,
+            outputs,
+            spill: None,
         };
         if let Some(control) = &mut running.control {
             // If the helper takes no job, its report, or that there is none, tells.
@@ -154,15 +162,31 @@ impl Running {
                     if read == 0 {
                         self.stdout = None;
                     }
-                    let text = self.output.push(buffer.get(..read).unwrap_or_default());
+                    let (text, fresh) = self.output.push(buffer.get(..read).unwrap_or_default());
+                    self.spill(&fresh).await;
                     if !text.is_empty() {
                         return Some(text.into());
                     }
                 }
             }
         }
-        let last = self.output.finish()?;
+        let (last, fresh) = self.output.finish()?;
+        self.spill(&fresh).await;
         (!last.is_empty()).then(|| last.into())
+    }
+
+    /// Keeps what was printed, if it is more than the model is shown.
+    async fn spill(&mut self, fresh: &str) {
+        match &mut self.spill {
+            Some(spill) => spill.push(fresh).await,
+            None if self.output.is_long() => {
+                // Once; what cannot be begun now cannot be begun later without a gap.
+                if let Some(outputs) = self.outputs.take() {
+                    self.spill = Spill::begin(&outputs, &self.output.kept()).await;
+                }
+            }
+            None => {}
+        }
     }
 
     fn ask_to_stop(&mut self) {
@@ -220,7 +244,11 @@ impl Running {
             let note = note.get_or_insert_default();
             note.push_str(&format!(" It ran in a sandbox, which may be why: {reason}."));
         }
-        let seen = self.output.seen(note.as_deref());
+        let rest = match self.spill.take() {
+            Some(spill) => spill.end(self.output.total_bytes()).await,
+            None => None,
+        };
+        let seen = self.output.seen(note.as_deref(), rest.as_deref());
         let mut result = came_to(exit_code, seen, self.started);
         if let Some(touched) = self.touched.take() {
             let changes = tokio::task::spawn_blocking(move || touched.changes()).await;
@@ -297,7 +325,9 @@ fn sandbox(place: &Place) -> Sandbox {
     for name in [".env", ".envrc", "AGENTS.md", "SOUL.md"] {
         sandbox.read_only.push(read_only(name, IfMissing::HoldFile));
     }
+    let home = std::env::var_os("HOME").map(PathBuf::from);
     sandbox.hidden = place.forbidden.clone();
+    sandbox.hidden.extend(secrets(home.as_deref(), &place.cwd));
     sandbox.hidden.extend(place.rules.denied_paths(&place.cwd));
     sandbox
 }
