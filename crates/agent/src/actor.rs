@@ -16,6 +16,7 @@ use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::decide::{deadline, expire};
 use polyloop_session::event::{Level, Setting, Settings};
 use polyloop_session::policy::Mode;
+use polyloop_session::shown;
 use polyloop_session::state::{AUTO_RESUME_VIA, ToolPhase};
 use polyloop_session::wait::Who;
 use polyloop_session::{
@@ -377,13 +378,20 @@ impl<V: View> Actor<V> {
         always: bool,
         by: Who,
     ) -> Answered {
-        if self.proposed_patch(wait).as_ref() == Some(patch) {
+        let proposed = self.proposed_patch(wait);
+        let shown = proposed.as_deref().map(shown::patch);
+        if proposed.as_ref() == Some(patch) || shown.as_deref() == Some(&**patch) {
             let reply = match always {
                 true => WaitReply::ApproveAlways,
                 false => WaitReply::Approve { message: None },
             };
             return self.command(Command::Settle { wait, reply, by }).await;
         }
+        // Somebody changed what was shown: the codes in it stand for what they stood for there.
+        let patch: Text = match shown != proposed.as_deref().map(str::to_owned) {
+            true => shown::read_back(patch).into(),
+            false => patch.clone(),
+        };
         let args: Text = serde_json::json!({ "patch": patch }).to_string().into();
         let place = self.place();
         let judgement = perform::judge("apply_patch", &args, &place).await;
@@ -397,7 +405,7 @@ impl<V: View> Actor<V> {
         self.command(Command::Settle { wait, reply, by }).await
     }
 
-    /// The patch that a wait is about; clients may send it back as it was.
+    /// The patch that a wait is about; clients may send it back as it was, or as it was shown.
     fn proposed_patch(&self, wait: WaitRef) -> Option<Text> {
         let turn = self.state.turn()?;
         let open = match wait {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use globset::{GlobBuilder, GlobMatcher};
 use polyloop_session::Text;
 use polyloop_session::policy::{Rule, Says};
+use polyloop_session::shown::visible;
 
 use crate::shell::{self, Scope};
 use crate::tool;
@@ -273,7 +274,7 @@ fn line(text: &str) -> Result<Line, String> {
         "" => return Err("say what it is about: tool, command or path".to_owned()),
         other => return Err(format!("`{other}`: a rule is about a tool, a command or a path")),
     };
-    Ok(Line { says, about, text: shell::visible(text).into() })
+    Ok(Line { says, about, text: visible(text).into() })
 }
 
 fn split(text: &str) -> (&str, &str) {

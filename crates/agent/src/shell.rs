@@ -39,7 +39,6 @@ mod words;
 
 pub use parts::{RoughParts, rough_parts};
 pub use place::{SAFE_PATH, Scope};
-pub use show::{is_deceptive, visible};
 pub use words::{literal_argv, quote};
 
 /// A longer script is not looked into: it is asked about, as it stands.
@@ -52,7 +51,7 @@ pub const WORDS_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     /// The words of a simple literal command, else `bash -lc` and the script; the real ones, so
-    /// whoever shows them goes through [`visible`].
+    /// whoever shows them goes through `session::shown`.
     pub command: Vec<Text>,
     /// It reads, inside the working directory, and does nothing else.
     pub safe: bool,

@@ -74,7 +74,7 @@ pub struct Judgement {
     pub risk: Risk,
     /// One line that a person understands.
     pub reason: Text,
-    /// What would run, word by word.
+    /// What would run, word by word, as it is: `shown` says how to show it.
     pub command: Vec<Text>,
     /// The patch, for an edit.
     #[serde(default, skip_serializing_if = "Option::is_none")]

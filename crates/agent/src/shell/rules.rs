@@ -9,10 +9,12 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
+use polyloop_session::shown::{is_deceptive, visible};
+
 use super::expand::{Arg, Kind};
 use super::path::Want;
 use super::programs::{Class, class};
-use super::show::{brief, is_deceptive, visible};
+use super::show::brief;
 use super::walk::{Names, State, Stream, Walk};
 
 mod awk;

@@ -11,10 +11,11 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _};
 use polyloop_session::Text;
 use polyloop_session::policy::{Effect, Judgement, Key, Risk};
+use polyloop_session::shown::visible;
 use serde_json::Value;
 
 use super::{Place, Progress, Run, Tool, ToolSpec};
-use crate::shell::{Judged, Scope, visible};
+use crate::shell::{Judged, Scope};
 
 mod environment;
 mod output;
@@ -186,8 +187,7 @@ fn judgement(args: &Args, place: &Place) -> Judgement {
         refusal: None,
         risk: judged.risk,
         reason: judged.reason,
-        // What is shown is what runs: nothing invisible, nothing that turns the text around.
-        command: judged.command.iter().map(|word| visible(word).into()).collect(),
+        command: judged.command,
         patch: None,
         plan_file: None,
         covers: judged.covers,

@@ -233,7 +233,7 @@ pub(super) fn reads(name: &'static str, target: &Target, does: &str) -> Judgemen
         refusal: None,
         risk: Risk::Low,
         reason: does.into(),
-        command: vec![name.into(), path.as_str().into()],
+        command: vec![name.into(), target.path.as_str().into()],
         patch: None,
         plan_file: None,
         covers: format!("{name} of {path}, for this session").into(),
@@ -291,7 +291,7 @@ impl Edit<'_> {
         let command = match &patch {
             Some(patch) => vec!["apply_patch".into(), patch.clone()],
             None => {
-                let paths = self.targets.iter().map(|target| target.shown().into());
+                let paths = self.targets.iter().map(|target| target.path.as_str().into());
                 std::iter::once(self.name.into()).chain(paths).collect()
             }
         };

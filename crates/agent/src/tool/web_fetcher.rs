@@ -15,7 +15,6 @@ use polyloop_session::policy::{Effect, Judgement, Key, Risk};
 
 use super::bash::refused;
 use super::{Place, Progress, Run, Tool, ToolSpec};
-use crate::shell::visible;
 use wanted::{Method, Wanted};
 
 mod address;
@@ -104,9 +103,9 @@ fn judgement(wanted: &Wanted) -> Judgement {
         reason.push_str(" (a name in foreign letters, shown as it is looked up)");
     }
     let mut command: Vec<Text> = vec![NAME.into(), method.into(), url.into()];
-    let headers = wanted.headers.iter().map(|(name, value)| visible(&format!("{name}: {value}")));
+    let headers = wanted.headers.iter().map(|(name, value)| format!("{name}: {value}"));
     command.extend(headers.map(Text::from));
-    command.extend(wanted.body.iter().map(|body| Text::from(visible(&body.text))));
+    command.extend(wanted.body.iter().map(|body| Text::from(body.text.as_str())));
     let (what, covers) = match wanted.is_plain() {
         true => (format!("{NAME}:{method} {host}"), format!("{method} requests to {host}")),
         false => (

@@ -10,6 +10,7 @@ use polyloop_session::context::ContextInfo;
 use polyloop_session::event::{CallOutcome, Level, Outcome, Purpose, Work};
 use polyloop_session::item::{End, Fault, ItemKind, ToolResult};
 use polyloop_session::policy::Judgement;
+use polyloop_session::shown;
 use polyloop_session::wait::{Answer, Ask, Who};
 use polyloop_session::{
     CallId, Event, Growth, ItemId, LogEntry, Seq, SessionId, Stream, Text, Timestamp, TurnId,
@@ -20,7 +21,7 @@ use serde::Serialize;
 use super::wire::{ApplyPatch, Message, Payload, ResponseItem, Settled, ShellAction, TextPart};
 use crate::conn::Out;
 use crate::ids::{IdKind, Ids};
-use crate::{Encoder, Frame, Reply, is_asked, to_json};
+use crate::{Encoder, Frame, Reply, is_asked, request, to_json};
 
 mod parts;
 
@@ -361,7 +362,7 @@ impl AgentloopEncoder {
         let shown = match ask {
             Ask::Approval | Ask::Outside { .. } => None,
             Ask::Question { questions } => Some(crate::asks::question(questions)),
-            Ask::Plan { plan, path: _ } => Some(plan.to_string()),
+            Ask::Plan { plan, path: _ } => Some(shown::prose(plan)),
         };
         if let Ask::Question { .. } = ask {
             self.presented = Some((wait, true));
@@ -375,8 +376,8 @@ impl AgentloopEncoder {
         let proposal = self.items.get(item).and_then(|item| item.proposal.as_ref());
         let Some(proposal) = proposal else { return };
         let judgement = &proposal.judgement;
-        let apply_patch = judgement.patch.as_ref().map(|p| ApplyPatch { patch: p.to_string() });
-        let command = judgement.command.iter().map(|word| word.to_string()).collect();
+        let apply_patch = judgement.patch.as_ref().map(|p| ApplyPatch { patch: shown::patch(p) });
+        let command = request::command(judgement);
         self.presented = Some((wait, true));
         out.push(Made::Request(wait, Payload::ApprovalRequest { command, apply_patch }));
     }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use polyloop_session::event::{Adopted, CallOutcome, Outcome, Purpose, Stop, Work};
 use polyloop_session::item::{End, ItemKind, Part, ToolResult};
+use polyloop_session::shown;
 use polyloop_session::wait::{Answer, Ask, Who};
 use polyloop_session::{CallId, Event, Growth, ItemId, LogEntry, MessageId, Text, WaitId};
 use serde::de::IgnoredAny;
@@ -192,8 +193,8 @@ impl Turn {
                 self.items.insert(ItemId(entry.seq), item);
             }
             Event::ToolProposed { item, args, judgement, answerable, .. } => {
-                let (asks, command) = (is_asked(judgement, *answerable), &judgement.command);
-                let command = asked::one_line(&command.join(" "));
+                let asks = is_asked(judgement, *answerable);
+                let command = asked::one_line(&judgement.command.join(" "), shown::command);
                 self.proposed(*item, args, Proposal { command, asks }, out);
             }
             Event::ItemCompleted { item, end, text, result, .. } => {
@@ -333,7 +334,7 @@ impl Turn {
         let first = self.waits.iter().find_map(|(wait, (_, ask))| match ask {
             Ask::Approval | Ask::Outside { .. } => None, // Not for clients of this dialect to answer.
             Ask::Question { questions } => Some((*wait, crate::asks::question(questions))),
-            Ask::Plan { plan, path: _ } => Some((*wait, plan.to_string())),
+            Ask::Plan { plan, path: _ } => Some((*wait, shown::prose(plan))),
         });
         let Some((wait, message)) = first else {
             self.presented = None;

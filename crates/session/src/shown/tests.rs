@@ -160,7 +160,7 @@ fn any_code(shown: &str) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #![proptest_config(ProptestConfig::with_cases(1_000))]
 
     /// What is shown says exactly what runs, so different commands never look the same.
     #[test]

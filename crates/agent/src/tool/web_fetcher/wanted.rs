@@ -185,7 +185,7 @@ fn parse_headers(headers: &Value) -> Result<Vec<(String, String)>, Text> {
     }
     let mut found: Vec<(String, String)> = Vec::new();
     for (name, value) in headers {
-        let shown = crate::shell::visible(name);
+        let shown = polyloop_session::shown::visible(name);
         let Value::String(value) = value else {
             return Err(unfit(format!(
                 "hold {shown}, which must be a string, not {}",

@@ -14,6 +14,7 @@ use super::run::Run;
 use super::state::Pending;
 use crate::RunPart;
 use crate::conn::Out;
+use crate::request;
 
 const TOOL_RESULT_BYTES_MAX: usize = 16 * 1024;
 /// Clients are promised a text.
@@ -165,7 +166,8 @@ impl Run {
     fn ask(&self, wait: WaitId, item: ItemId, out: &mut Out<'_>) {
         let Some(item) = self.items.get(&item).filter(|_| self.begun.can_approve) else { return };
         let Some(args) = &item.args else { return };
-        let arguments = Arguments::of(args);
+        let args = request::arguments(args);
+        let arguments = Arguments::of(&args);
         let event = Told::ToolApproval { call_id: &item.call_id, name: item.name(), arguments };
         let message = self.message(RunPart::Event, Some(item.node), &event, out);
         out.request(wait, message);
