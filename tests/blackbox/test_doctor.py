@@ -129,7 +129,7 @@ def test_a_good_setup(t):
     expect(report, ".env", "ok", str(t.start / ".env"))
     expect(report, "working directory", "ok", str(t.work))
     expect(report, "endpoint", "ok", "offline")
-    expect(report, "sandbox", "warn", "ask")
+    expect(report, "sandbox", "ok", "works")
     expect(report, "session store", "ok", str(t.store))
     expect(report, "todos store", "ok", str(t.todos))
     expect(report, "message database", "ok", "messages.db")
@@ -155,7 +155,7 @@ def test_a_broken_setup(t):
     expect(report, "session store", "fail", str(t.dir / "file"), "SESSION_STORE_PATH")
     expect(report, "todos store", "fail", str(t.dir / "file/below"), "TODOS_STORE_PATH")
     expect(report, "message database", "fail", str(t.work), "USER_MESSAGE_DB")
-    expect(report, "sandbox", "warn")
+    expect(report, "sandbox", "ok", "works")
     eq(os.listdir(t.work), [], "files that it left")
 
 
