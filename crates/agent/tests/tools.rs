@@ -192,6 +192,7 @@ impl Call {
             match self.stream.next().await.unwrap() {
                 Progress::Output(more) => self.output.push_str(&more),
                 Progress::Ended { end, result } => panic!("{end:?} {result:?} {:?}", self.output),
+                Progress::Stopped { reason, .. } => panic!("{reason} {:?}", self.output),
             }
         }
     }
@@ -206,6 +207,10 @@ impl Call {
                 Progress::Ended { end, result } => {
                     assert!(self.stream.next().await.is_none());
                     return Ended { output: self.output, end, result };
+                }
+                Progress::Stopped { result, .. } => {
+                    assert!(self.stream.next().await.is_none());
+                    return Ended { output: self.output, end: End::Failed, result };
                 }
             }
         }

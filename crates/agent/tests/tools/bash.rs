@@ -93,6 +93,7 @@ fn bounded() {
                 Progress::Output(text) => chunks.push(text),
                 Progress::Ended { end: End::Whole, result } => break (chunks, result),
                 Progress::Ended { end, result } => panic!("{end:?} {result:?}"),
+                Progress::Stopped { reason, .. } => panic!("{reason}"),
             }
         }
     });
