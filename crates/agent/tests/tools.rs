@@ -212,7 +212,10 @@ impl Call {
                     assert!(self.stream.next().await.is_none());
                     return Ended { output: self.output, end, result };
                 }
-                Progress::Stopped { reason, result } => panic!("{reason}: {result:?}"),
+                Progress::Stopped { result, .. } => {
+                    assert!(self.stream.next().await.is_none());
+                    return Ended { output: self.output, end: End::Failed, result };
+                }
             }
         }
     }

@@ -22,6 +22,7 @@ use super::root::Root;
 
 mod line;
 mod replay;
+mod there;
 
 pub(crate) use line::{Does, Fact, Facts, Named};
 pub use replay::{Replayed, Said};

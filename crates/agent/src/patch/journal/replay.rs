@@ -5,23 +5,22 @@
 //! again. Never overwrites and never removes what somebody else changed since: that stays, with
 //! what the patch had put aside, and is told.
 
-use std::ffi::{CStr, CString};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::ffi::CString;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, unlinkat};
-use rustix::io::Errno;
-use sha2::{Digest as _, Sha256};
+use rustix::fs::{AtFlags, OFlags, unlinkat};
 
-use super::line::{Begun, Does, Fact, Facts, Named, RootId};
+use super::line::{Begun, Does, Facts, Named, RootId};
+use super::there::{There, holds, remove_tree, there};
 use super::{ENDING, Journal, Record};
 use crate::patch::apply::{exchange, put_where_nothing_is, unmake_directories};
 use crate::patch::error::PatchError;
 use crate::patch::root::{Root, look};
-use crate::patch::{PATH_DEPTH_MAX, halt, path, shown};
+use crate::patch::{halt, path, shown};
 
 /// What became of a patch that was cut off.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -161,15 +160,6 @@ fn open_root(id: &RootId) -> Result<Root, String> {
         return Err("its directory was removed or replaced".to_owned());
     }
     Ok(root)
-}
-
-/// What is under a name, compared with what a step knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum There {
-    Nothing,
-    Old,
-    New,
-    Other,
 }
 
 struct Ending<'r> {
@@ -346,69 +336,4 @@ impl Ending<'_> {
         let path = shown(&named.path);
         self.left.push(format!("{path}: {why}; what it was is kept beside it as {spare}"));
     }
-}
-
-fn there(directory: &OwnedFd, name: &str, facts: &Facts) -> There {
-    match look(directory, name) {
-        Err(_) => There::Nothing,
-        Ok(_) if is(directory, name, facts.new.as_ref()) => There::New,
-        Ok(_) if is(directory, name, facts.old.as_ref()) => There::Old,
-        Ok(_) => There::Other,
-    }
-}
-
-/// Whether a name means this very file with this very content.
-fn is(directory: &OwnedFd, name: &str, fact: Option<&Fact>) -> bool {
-    let Some(fact) = fact else { return false };
-    let Ok(stat) = look(directory, name) else { return false };
-    if stat.st_ino != fact.inode {
-        return false;
-    }
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => true,
-        _ => holds(directory, name, Some(fact)),
-    }
-}
-
-/// Whether a name means a file with this content.
-fn holds(directory: &OwnedFd, name: &str, fact: Option<&Fact>) -> bool {
-    let Some(fact) = fact else { return false };
-    let flags =
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(directory, name, flags, Mode::empty());
-    let Ok(file) = opened.map(File::from) else { return false };
-    let is_alike = file.metadata().is_ok_and(|now| now.is_file() && now.len() == fact.bytes);
-    if !is_alike {
-        return false;
-    }
-    // One byte more than it had tells a file that grew meanwhile.
-    let mut reader = file.take(fact.bytes + 1);
-    if fact.hash.is_empty() {
-        return true;
-    }
-    let mut hash = Sha256::new();
-    io::copy(&mut reader, &mut hash).is_ok() && format!("{:x}", hash.finalize()) == fact.hash
-}
-
-/// Deletes a directory and what is in it, by handles: no link is followed.
-fn remove_tree(above: &OwnedFd, name: &CStr, depth: usize) -> Result<(), Errno> {
-    if depth > PATH_DEPTH_MAX + 1 {
-        return Err(Errno::NAMETOOLONG);
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = rustix::fs::openat(above, name, flags, Mode::empty())?;
-    let entries = Dir::read_from(directory.as_fd())?;
-    // All names first: a directory that shrinks while it is read may skip some.
-    let names: Result<Vec<CString>, Errno> =
-        entries.map(|entry| entry.map(|entry| entry.file_name().to_owned())).collect();
-    let is_inner = |inner: &&CString| !matches!(inner.to_bytes(), b"." | b"..");
-    for inner in names?.iter().filter(is_inner) {
-        halt::point();
-        match unlinkat(&directory, inner, AtFlags::empty()) {
-            Err(Errno::ISDIR) => remove_tree(&directory, inner, depth + 1)?,
-            other => other?,
-        }
-    }
-    halt::point();
-    unlinkat(above, name, AtFlags::REMOVEDIR)
 }

@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 
 use super::{Ground, wrapped};
 use crate::patch::halt::{self, Halted};
-use crate::patch::{Journal, PatchError, Replayed, Said, parse, plan};
+use crate::patch::{
+    Does, Fact, Facts, Flush, Journal, Named, PatchError, Replayed, Said, parse, plan, spare_name,
+};
 
 type Snapshot = BTreeMap<PathBuf, (String, u32, Vec<u8>)>;
 
@@ -71,7 +73,7 @@ impl Place {
 }
 
 /// The trees before and after a patch.
-fn ends(body: &str) -> [BTreeMap<PathBuf, (String, u32, Vec<u8>)>; 2] {
+fn ends(body: &str) -> [Snapshot; 2] {
     let place = Place::new();
     let before = relative(&place);
     place.apply(body).unwrap();
@@ -178,7 +180,8 @@ fn what_somebody_else_changed_since_stays_and_nothing_is_lost() {
         fs::rename(path.with_extension("mine"), path).unwrap();
     };
     let removed = |path: &Path| fs::remove_file(path).unwrap_or_default();
-    let changes: [(&dyn Fn(&Path), Option<&[u8]>); 3] =
+    type Change<'a> = (&'a dyn Fn(&Path), Option<&'a [u8]>);
+    let changes: [Change<'_>; 3] =
         [(&written, Some(b"theirs\n")), (&replaced, Some(b"theirs\n")), (&removed, None)];
     let ends = ends(SHORT);
     let is_spare = |path: &PathBuf| path.extension().is_some_and(|end| end == "tmp");
@@ -324,6 +327,40 @@ fn what_is_no_journal_of_ours_does_nothing() {
     assert!(place.journal().replay().is_empty(), "others may have written it");
     assert_eq!(relative(&place), before);
     assert_eq!(fs::metadata(place.store.path().join("patches")).unwrap().mode() & 0o777, 0o700);
+}
+
+/// What a deletion by way of a spare name leaves, when it is killed before and after the renaming.
+#[test]
+fn a_deletion_that_was_begun_is_finished() {
+    for (path, does) in [("src", Does::RemoveTree), ("a.txt", Does::Remove)] {
+        for is_aside in [false, true] {
+            let place = Place::new();
+            let (target, spare) = (place.ground.inside(path), spare_name());
+            let facts = fs::metadata(&target).unwrap();
+            let content = fs::read(&target).unwrap_or_default();
+            let mut fact = Fact::new(&content, facts.ino());
+            if does == Does::RemoveTree {
+                fact = Fact { bytes: facts.len(), hash: String::new(), ..fact };
+            }
+            let named = Named { does, path: path.to_owned(), spare: spare.clone(), copy: None };
+            let mut open =
+                place.journal().begin(&place.ground.root, vec![named], Vec::new()).unwrap();
+            open.ready(vec![Facts { old: Some(fact), new: None }], Flush::No).unwrap();
+            drop(open);
+            let before = relative(&place);
+            if is_aside {
+                fs::rename(&target, place.ground.inside(&spare)).unwrap();
+            }
+            let replayed = place.journal().replay();
+            assert_eq!(replayed[0].left, Vec::<String>::new());
+            assert_eq!(target.exists(), !is_aside);
+            assert!(place.journals().is_empty() && !place.ground.inside(&spare).exists());
+            match is_aside {
+                true => assert_eq!(replayed[0].said, Said::Applied),
+                false => assert!(replayed[0].said == Said::Undone && relative(&place) == before),
+            }
+        }
+    }
 }
 
 /// As it is when the machine loses power before a line is on the disk.
