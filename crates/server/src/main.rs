@@ -114,6 +114,10 @@ fn announce(config: &Config, port: PortChoice, ready: &Ready) {
         Some(dir) => println!("  sessions           {}", dir.display()),
         None => println!("  sessions           in memory: nothing is kept when the server stops"),
     }
+    match config.memory_file() {
+        Some(file) => println!("  memories           {}", file.display()),
+        None => println!("  memories           in memory: forgotten when the server stops"),
+    }
     if config.approval.mode == ApprovalMode::FullAuto {
         println!("  full-auto          there is no sandbox yet: commands ask before they run");
     }

@@ -10,6 +10,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use polyloop_agent::actor::Kit;
 use polyloop_agent::log::{Log, files::Files, memory::Memory};
+use polyloop_agent::memories::Memories;
 use polyloop_agent::messages::Messages;
 use polyloop_agent::model::Models;
 use polyloop_agent::place::{Instructions, Places};
@@ -78,6 +79,7 @@ pub async fn run(
     if let Some(messages) = &kit.messages {
         messages.sweep();
     }
+    let memories = kit.places.memories.clone();
     let sessions = Sessions::new(kit, todos);
     let broadcast = match config.chat_broadcast {
         ChatBroadcast::All => Broadcast::All,
@@ -111,6 +113,7 @@ pub async fn run(
         // Every connection holds a permit until it has ended.
         let all = config.limits.connections_max.try_into().unwrap_or(u32::MAX);
         let _ = connections.acquire_many(all).await;
+        memories.close().await;
     };
     if tokio::time::timeout(SHUTDOWN_TIME_MAX, ended).await.is_err() {
         tracing::warn!("some connections did not end in time");
@@ -253,8 +256,9 @@ async fn kit(config: &Config) -> Result<Kit, String> {
         ContextStrategy::Dummy => Strategy::Dummy,
     };
     let tools: Arc<[ToolSpec]> = tool::ALL.iter().map(|tool| tool.spec()).collect();
+    let memories = memories(config)?;
     let mut forbidden: Vec<PathBuf> = config.session_store.iter().cloned().collect();
-    if let Some(database) = &config.user_message_db {
+    for database in [config.user_message_db.clone(), config.memory_file()].into_iter().flatten() {
         // SQLite keeps files of its own beside it.
         let beside = ["", "-wal", "-shm", "-journal"].map(|end| {
             let mut path = database.clone().into_os_string();
@@ -279,7 +283,7 @@ async fn kit(config: &Config) -> Result<Kit, String> {
             tokens_max: Some(model.card().tokens_max),
             ..Settings::default()
         },
-        places: places(config, forbidden),
+        places: places(config, forbidden, memories),
         instructions: instructions(config),
         passing: Arc::new(Memory::new(FileCodec::shared())),
         messages,
@@ -292,20 +296,33 @@ async fn kit(config: &Config) -> Result<Kit, String> {
     })
 }
 
-fn places(config: &Config, forbidden: Vec<PathBuf>) -> Places {
+/// A file that was named must be usable; one that nobody named stops nobody.
+fn memories(config: &Config) -> Result<Memories, String> {
+    match config.memory_file() {
+        None => Memories::unkept().map_err(|error| error.to_string()),
+        Some(path) => match Memories::open(&path) {
+            Err(error) if config.memory_db.is_some() => Err(format!("MEMORY_DB: {error}")),
+            Err(error) => Ok(Memories::unusable(&error)),
+            Ok(memories) => Ok(memories),
+        },
+    }
+}
+
+fn places(config: &Config, forbidden: Vec<PathBuf>, memories: Memories) -> Places {
     let mut roots = vec![config.working_directory.clone()];
     roots.extend(config.workspace_roots.iter().cloned());
     let common = Place {
         cwd: config.working_directory.clone(),
         plans: None,
         todos: None,
+        memories: memories.of(None),
         forbidden,
         command_time_max: config.limits.command_timeout,
         sandbox: polyloop_sandbox::probe(&polyloop_sandbox::Helper::this_program()).is_available(),
         helper: polyloop_sandbox::Helper::this_program(),
     };
     let plans = config.session_store.as_ref().map(|store| store.join("plans"));
-    Places { common, roots, plans, todos: config.todos_store.clone() }
+    Places { common, roots, plans, todos: config.todos_store.clone(), memories }
 }
 
 fn instructions(config: &Config) -> Instructions {

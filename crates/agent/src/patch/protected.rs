@@ -22,6 +22,7 @@ const NAMES: &[&str] = &[
     ".cursor",
     ".cursorrules",
     ".polyloop",
+    ".loom",
     ".mcp.json",
     // Editors run tasks from here.
     ".vscode",

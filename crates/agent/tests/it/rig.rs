@@ -8,6 +8,7 @@ use polyloop_agent::actor::Kit;
 use polyloop_agent::log::files::Files;
 use polyloop_agent::log::memory::Memory;
 use polyloop_agent::log::{Log, OpenMode};
+use polyloop_agent::memories::Memories;
 use polyloop_agent::model::offline::Offline;
 use polyloop_agent::model::{Model, Only};
 use polyloop_agent::place::{Instructions, Places};
@@ -104,6 +105,7 @@ impl Setup {
         let cwd = dir.canonicalize().unwrap();
         let mut roots = self.roots;
         roots.push(cwd.clone());
+        let memories = Memories::unkept().unwrap();
         Kit {
             log,
             passing: Arc::new(Memory::new(Arc::new(Plain))),
@@ -127,6 +129,7 @@ impl Setup {
                     cwd,
                     plans: None,
                     todos: None,
+                    memories: memories.of(None),
                     forbidden: Vec::new(),
                     command_time_max: PATIENCE * 10,
                     sandbox: false,
@@ -135,6 +138,7 @@ impl Setup {
                 roots,
                 plans: self.plans,
                 todos: None,
+                memories,
             },
             limits: Limits { retries_max: self.retries_max, ..LIMITS },
             approval_timeout,
