@@ -10,6 +10,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use polyloop_agent::actor::Kit;
 use polyloop_agent::log::{Log, files::Files, memory::Memory};
+use polyloop_agent::memories::Memories;
 use polyloop_agent::messages::Messages;
 use polyloop_agent::model::Models;
 use polyloop_agent::patch::Journal;
@@ -96,6 +97,7 @@ pub async fn run(
     if let Some(messages) = &kit.messages {
         messages.sweep();
     }
+    let memories = kit.places.memories.clone();
     let sessions = Sessions::new(kit, todos);
     let broadcast = match config.chat_broadcast {
         ChatBroadcast::All => Broadcast::All,
@@ -129,6 +131,7 @@ pub async fn run(
         // Every connection holds a permit until it has ended.
         let all = config.limits.connections_max.try_into().unwrap_or(u32::MAX);
         let _ = connections.acquire_many(all).await;
+        memories.close().await;
     };
     if tokio::time::timeout(SHUTDOWN_TIME_MAX, ended).await.is_err() {
         tracing::warn!("some connections did not end in time");
@@ -276,6 +279,7 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
         ContextStrategy::Dummy => Strategy::Dummy,
     };
     let tools: Arc<[ToolSpec]> = tool::ALL.iter().map(|tool| tool.spec()).collect();
+    let memories = memories(config)?;
     let mut forbidden: Vec<PathBuf> = config.session_store.iter().cloned().collect();
     forbidden.extend(config.own_files.iter().cloned());
     let rules = match &config.rules_file {
@@ -283,7 +287,7 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
         None => Rules::default(),
     };
     forbidden.extend(journal.iter().map(|journal| journal.directory().to_owned()));
-    if let Some(database) = &config.user_message_db {
+    for database in [config.user_message_db.clone(), config.memory_file()].into_iter().flatten() {
         // SQLite keeps files of its own beside it.
         let beside = ["", "-wal", "-shm", "-journal"].map(|end| {
             let mut path = database.clone().into_os_string();
@@ -292,7 +296,7 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
         });
         forbidden.extend(beside);
     }
-    let mut places = places(config, forbidden, rules, sandbox)?;
+    let mut places = places(config, forbidden, rules, sandbox, memories)?;
     places.common.journal = journal;
     Ok(Kit {
         limits: polyloop_session::Limits {
@@ -323,6 +327,18 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
     })
 }
 
+/// A file that was named must be usable; one that nobody named stops nobody.
+fn memories(config: &Config) -> Result<Memories, String> {
+    match config.memory_file() {
+        None => Memories::unkept().map_err(|error| error.to_string()),
+        Some(path) => match Memories::open(&path) {
+            Err(error) if config.memory_db.is_some() => Err(format!("MEMORY_DB: {error}")),
+            Err(error) => Ok(Memories::unusable(&error)),
+            Ok(memories) => Ok(memories),
+        },
+    }
+}
+
 /// Where patches are written down before they are applied: in the session store, or, without one,
 /// where this user's programs keep their state.
 fn journal(config: &Config) -> Result<Option<Journal>, String> {
@@ -347,6 +363,7 @@ fn places(
     forbidden: Vec<PathBuf>,
     rules: Rules,
     sandbox: bool,
+    memories: Memories,
 ) -> Result<Places, String> {
     let private = match config.web_private_addresses {
         true => PrivateAddresses::Allowed,
@@ -361,6 +378,7 @@ fn places(
         plans: None,
         outputs: None,
         todos: None,
+        memories: memories.of(None),
         forbidden,
         rules: Arc::new(rules),
         journal: None,
@@ -371,7 +389,7 @@ fn places(
     };
     let plans = config.session_store.as_ref().map(|store| store.join("plans"));
     let outputs = config.session_store.as_ref().map(|store| store.join("outputs"));
-    Ok(Places { common, roots, plans, outputs, todos: config.todos_store.clone() })
+    Ok(Places { common, roots, plans, outputs, todos: config.todos_store.clone(), memories })
 }
 
 fn instructions(config: &Config) -> Instructions {
