@@ -109,13 +109,16 @@ pub(super) struct Names {
     pub(super) patterns: Vec<String>,
 }
 
+/// Whether a command with these words runs although it is not harmless.
+type Allows<'a> = &'a dyn Fn(&[&str]) -> bool;
+
 pub(super) struct Walk<'a> {
     pub(super) look: Look<'a>,
     commands: Cell<usize>,
     scripts: Cell<usize>,
     reads: Cell<bool>,
     /// What runs although it is not harmless.
-    allows: Option<&'a dyn Fn(&[&str]) -> bool>,
+    allows: Option<Allows<'a>>,
 }
 
 /// What a safe script does, for people; or why it is not known to be safe.

@@ -27,7 +27,7 @@ pub(super) fn key(args: &Args, tool: &'static str) -> Result<String, Text> {
 
 /// The judgement of a call that reads memories.
 pub(super) fn reads(tool: &'static str, reason: &str, about: &[&str]) -> Judgement {
-    let about = about.iter().map(|text| Text::from(visible(text)));
+    let about = about.iter().map(|text| Text::from(*text));
     let command = std::iter::once(tool.into()).chain(about).collect();
     Judgement { command, ..own(tool, Effect::Read, reason) }
 }

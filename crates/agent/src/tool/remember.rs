@@ -18,7 +18,6 @@ use super::memory::{self, KEY_HELP, named};
 use super::todo_write::own;
 use super::{Place, Progress, Run, Tool, ToolSpec};
 use crate::memories::VALUE_BYTES_MAX;
-use polyloop_session::shown::visible;
 
 const NAME: &str = "remember";
 
@@ -113,7 +112,7 @@ impl Wanted {
         Judgement {
             safe: false,
             risk: Risk::Medium,
-            command: vec![NAME.into(), visible(&self.key).into(), visible(value).into()],
+            command: vec![NAME.into(), self.key.as_str().into(), value.into()],
             covers: covers.into(),
             keys: vec![Key { what: what.into(), risk: Risk::Medium }],
             ..own(NAME, Effect::Edit, &reason)
