@@ -52,7 +52,7 @@ fn texts<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
 }
 
 /// The first text of a frame that holds what it must not.
-fn bad<'a>(frame: &'a Value, is_bad: fn(char) -> bool) -> Option<&'a str> {
+fn bad(frame: &Value, is_bad: fn(char) -> bool) -> Option<&str> {
     let mut found = Vec::new();
     texts(frame, &mut found);
     // A line's end is one, also in a file that is written with two characters.
