@@ -6,6 +6,7 @@
 pub mod actor;
 pub mod clock;
 pub mod log;
+pub mod memories;
 pub mod messages;
 pub mod model;
 pub mod patch;

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use polyloop_session::{SessionId, Text};
 use rustix::fs::OFlags;
 
-use crate::tool::Place;
+use crate::memories::Memories;
 use crate::tool::bash::is_forbidden;
+use crate::tool::{Place, skills};
 
 /// Of a file that tells the model who it is or how to work here.
 const TOLD_BYTES_MAX: u64 = 64 * 1024;
@@ -33,6 +34,7 @@ pub struct Places {
     pub outputs: Option<PathBuf>,
     /// Where todos files are kept, one a session.
     pub todos: Option<PathBuf>,
+    pub memories: Memories,
 }
 
 impl Places {
@@ -74,9 +76,9 @@ impl Places {
         }
     }
 
-    /// Where a turn of a session works. A folder that is gone or not allowed any more is not
-    /// entered: the server's own takes its place.
-    pub fn place(&self, session: &SessionId, cwd: Option<&str>) -> Place {
+    /// Where a turn of a session works, and for whom: by the name that was given. A folder that is
+    /// gone or not allowed any more is not entered: the server's own takes its place.
+    pub fn place(&self, session: &SessionId, cwd: Option<&str>, user: Option<&str>) -> Place {
         let cwd = cwd.and_then(|cwd| match self.folder(cwd) {
             Ok(folder) => Some(folder),
             Err(why) => {
@@ -88,7 +90,8 @@ impl Places {
         let outputs = self.outputs.as_ref().map(|outputs| outputs.join(session.as_str()));
         let todos = self.todos.as_ref().map(|todos| todos.join(format!("{session}.md")));
         let cwd = cwd.unwrap_or_else(|| self.common.cwd.clone());
-        Place { cwd, plans, outputs, todos, ..self.common.clone() }
+        let memories = self.memories.of(user);
+        Place { cwd, plans, outputs, todos, memories, ..self.common.clone() }
     }
 }
 
@@ -113,6 +116,7 @@ impl Instructions {
             parts.push(agents.trim().to_string());
         }
         parts.push(facts(place, jiff::Zoned::now().date()));
+        parts.extend(skills::told(place));
         parts.extend(self.own.as_ref().map(|own| own.trim().to_string()));
         parts.retain(|part| !part.is_empty());
         let mut text = parts.join("\n\n");

@@ -13,6 +13,7 @@ use polyloop_session::item::{End, ToolResult};
 use polyloop_session::policy::Judgement;
 use tokio_util::sync::CancellationToken;
 
+use crate::memories::UserMemories;
 use crate::rules::Rules;
 
 pub mod apply_patch;
@@ -25,10 +26,17 @@ pub mod exit_plan_mode;
 mod files;
 pub mod glob;
 pub mod grep;
+pub mod list_memories;
 pub mod ls;
+mod memory;
 pub mod move_file;
 pub mod multiedit;
 pub mod read;
+pub mod recall;
+pub mod remember;
+pub mod search_memories;
+pub mod skill;
+pub(crate) mod skills;
 mod todo_list;
 pub mod todo_read;
 pub mod todo_write;
@@ -82,10 +90,14 @@ pub struct Place {
     pub outputs: Option<PathBuf>,
     /// The session's todos file, if it has one.
     pub todos: Option<PathBuf>,
+    /// Those of the user who began the turn.
+    pub memories: UserMemories,
     /// The server's own files: refused in every mode.
     pub forbidden: Vec<PathBuf>,
     /// What the operator always allows, asks about or denies.
     pub rules: Arc<Rules>,
+    /// Where patches are written down before they are applied, so that a kill cannot tear one.
+    pub journal: Option<crate::patch::Journal>,
     /// How long one command may run.
     pub command_time_max: std::time::Duration,
     /// Whether commands can be run in a sandbox, as tried at start.
@@ -131,6 +143,11 @@ pub static ALL: &[&dyn Tool] = &[
     &todo_write::TodoWrite,
     &ask_user::AskUser,
     &exit_plan_mode::ExitPlanMode,
+    &skill::Skill,
+    &remember::Remember,
+    &recall::Recall,
+    &search_memories::SearchMemories,
+    &list_memories::ListMemories,
 ];
 
 /// Models that call a tool without arguments may send nothing at all.

@@ -12,12 +12,14 @@ mod tools {
     pub mod edits;
     pub mod git;
     pub mod literal;
+    pub mod memory;
     pub mod mutate;
     pub mod paths;
     pub mod properties;
     pub mod races;
     pub mod read;
     pub mod server;
+    pub mod skill;
     pub mod stop;
     pub mod todos;
     pub mod trees;
@@ -35,6 +37,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
+use polyloop_agent::memories::Memories;
+use polyloop_agent::patch::Journal;
 use polyloop_agent::tool::web_fetcher::PrivateAddresses;
 use polyloop_agent::tool::{Place, Progress, Run, Tool};
 use polyloop_sandbox::Helper;
@@ -64,11 +68,13 @@ fn main() -> ExitCode {
         tools::edits::ALL,
         tools::git::ALL,
         tools::literal::ALL,
+        tools::memory::ALL,
         tools::mutate::ALL,
         tools::paths::ALL,
         tools::properties::ALL,
         tools::races::ALL,
         tools::read::ALL,
+        tools::skill::ALL,
         tools::stop::ALL,
         tools::todos::ALL,
         tools::trees::ALL,
@@ -120,7 +126,9 @@ impl Ground {
             plans: None,
             outputs: Some(cwd.join("store/outputs")),
             todos: Some(cwd.with_file_name("todos").join("s.md")),
+            memories: Memories::unkept().unwrap().of(None),
             forbidden: vec![cwd.join("store")],
+            journal: Some(Journal::open(&cwd.join("store/patches")).unwrap()),
             cwd,
             rules: Default::default(),
             command_time_max: PATIENCE * 2,
@@ -210,7 +218,10 @@ impl Call {
                     assert!(self.stream.next().await.is_none());
                     return Ended { output: self.output, end, result };
                 }
-                Progress::Stopped { reason, result } => panic!("{reason}: {result:?}"),
+                Progress::Stopped { result, .. } => {
+                    assert!(self.stream.next().await.is_none());
+                    return Ended { output: self.output, end: End::Failed, result };
+                }
             }
         }
     }

@@ -162,6 +162,7 @@ pub fn demo_config(args: &DemoArgs, start_dir: &Path) -> Result<Config, ConfigEr
     flags.set(&settings::SESSION_STORE_PATH, dir.join("sessions"));
     flags.set(&settings::TODOS_STORE_PATH, dir.join("todos"));
     flags.set(&settings::USER_MESSAGE_DB, dir.join("messages.db"));
+    flags.set(&settings::MEMORY_DB, dir.join("memories.db"));
     flags.set(&settings::WORKING_DIRECTORY, workspace);
     if let Some(port) = args.port {
         flags.set(&settings::PORT, port.to_string());

@@ -47,6 +47,9 @@ impl ConfigError {
     }
 }
 
+/// The file of memories in a session store.
+const MEMORIES_NAME: &str = "memories.db";
+
 /// Everything the server was told. `Debug` hides secrets.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -74,6 +77,8 @@ pub struct Config {
     pub session_store: Option<PathBuf>,
     pub todos_store: Option<PathBuf>,
     pub user_message_db: Option<PathBuf>,
+    /// Where memories are, if that was said; see `Config::memory_file`.
+    pub memory_db: Option<PathBuf>,
     pub chat_broadcast: ChatBroadcast,
     pub context: Context,
     pub access: Access,
@@ -207,6 +212,12 @@ pub struct Examined {
 }
 
 impl Config {
+    /// Where memories are kept, if they are.
+    pub fn memory_file(&self) -> Option<PathBuf> {
+        let beside = || self.session_store.as_ref().map(|store| store.join(MEMORIES_NAME));
+        self.memory_db.clone().or_else(beside)
+    }
+
     /// The configuration of `polyloop serve`. `environment` is usually `std::env::vars_os()`,
     /// `start_dir` the directory the server was started in.
     pub fn load(

@@ -117,6 +117,10 @@ fn announce(config: &Config, port: PortChoice, ready: &Ready) {
         Some(dir) => println!("  sessions           {}", dir.display()),
         None => println!("  sessions           in memory: nothing is kept when the server stops"),
     }
+    match config.memory_file() {
+        Some(file) => println!("  memories           {}", file.display()),
+        None => println!("  memories           in memory: forgotten when the server stops"),
+    }
     match &ready.sandbox {
         Availability::Available { .. } => println!("  sandbox            works"),
         Availability::NotAvailable(why) => {

@@ -95,7 +95,8 @@ impl<V: View> Actor<V> {
             return place.clone();
         }
         let cwd = turn.and_then(|turn| turn.cwd.as_deref());
-        let mut place = self.kit.places.place(&self.id, cwd);
+        let user = turn.and_then(|turn| turn.origin.who.name.as_deref());
+        let mut place = self.kit.places.place(&self.id, cwd, user);
         if self.kept == Kept::Passing {
             place.plans = None;
             place.outputs = None;

@@ -24,6 +24,7 @@ const NAMES: &[&str] = &[
     ".cursor",
     ".cursorrules",
     ".polyloop",
+    ".loom",
     ".mcp.json",
     // Editors run tasks from here.
     ".vscode",

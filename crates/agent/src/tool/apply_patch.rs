@@ -183,7 +183,7 @@ async fn apply(run: Run) -> Vec<Progress> {
     let applied = tokio::task::spawn_blocking(move || {
         let text = parse_args(&run.args).map_err(|why| why.to_string())?;
         let plan = plan(&text, &run.place).map_err(|obstacle| obstacle.message())?;
-        plan.apply().map_err(|error| format!("apply_patch: {error}"))
+        plan.apply(run.place.journal.as_ref()).map_err(|error| format!("apply_patch: {error}"))
     });
     let broke = |_| Err("apply_patch: broke; this is a fault of the server".to_owned());
     match applied.await.unwrap_or_else(broke) {

@@ -158,7 +158,8 @@ pub(super) fn start(
     edit(name, run, |run| {
         let wanted = parse(&run.args).map_err(|why| why.to_string())?;
         let (target, plan, places) = wanted.plan(&run.place)?;
-        let changes = plan.apply().map_err(|error| target.explain(error))?;
+        let changes =
+            plan.apply(run.place.journal.as_ref()).map_err(|error| target.explain(error))?;
         let files = changes.iter().map(|change| file_change(&target, change)).collect();
         let s = if places == 1 { "" } else { "s" };
         let text = format!("Edited {} in {places} place{s}.\n", target.shown());

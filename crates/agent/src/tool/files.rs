@@ -23,7 +23,7 @@ mod walk;
 
 pub(super) use args::Args;
 pub(super) use changes::{file_change, kept, patch_of};
-pub(super) use perform::{Done, Watch, edit, judge_blocking, look};
+pub(super) use perform::{Done, Watch, edit, judge_blocking, look, wait};
 pub(super) use walk::{Entry, Kind, Order, Tree, name_of};
 
 /// What a reading tool gives at most; a longer text says how to get the rest.

@@ -78,7 +78,8 @@ impl Tool for WriteFile {
         edit("write_file", run, |run| {
             let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
             let (target, plan) = wanted.plan(&run.place)?;
-            let changes = plan.apply().map_err(|error| target.explain(error))?;
+            let changes =
+                plan.apply(run.place.journal.as_ref()).map_err(|error| target.explain(error))?;
             let bytes = changes.first().and_then(|change| change.after.as_ref());
             let bytes = bytes.map_or(0, bytes::Bytes::len);
             let files = changes.iter().map(|change| file_change(&target, change)).collect();

@@ -8,6 +8,7 @@ use polyloop_agent::actor::Kit;
 use polyloop_agent::log::files::Files;
 use polyloop_agent::log::memory::Memory;
 use polyloop_agent::log::{Log, OpenMode};
+use polyloop_agent::memories::Memories;
 use polyloop_agent::model::http::Proxies;
 use polyloop_agent::model::offline::Offline;
 use polyloop_agent::model::{Model, Only};
@@ -106,6 +107,7 @@ impl Setup {
         let cwd = dir.canonicalize().unwrap();
         let mut roots = self.roots;
         roots.push(cwd.clone());
+        let memories = Memories::unkept().unwrap();
         Kit {
             log,
             passing: Arc::new(Memory::new(Arc::new(Plain))),
@@ -130,8 +132,10 @@ impl Setup {
                     plans: None,
                     outputs: None,
                     todos: None,
+                    memories: memories.of(None),
                     forbidden: Vec::new(),
                     rules: Default::default(),
+                    journal: None,
                     command_time_max: PATIENCE * 10,
                     sandbox: false,
                     helper: self.helper,
@@ -141,6 +145,7 @@ impl Setup {
                 plans: self.plans,
                 outputs: None,
                 todos: None,
+                memories,
             },
             limits: Limits { retries_max: self.retries_max, ..LIMITS },
             approval_timeout,

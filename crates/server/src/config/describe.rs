@@ -38,6 +38,7 @@ impl Config {
             path(&settings::SESSION_STORE_PATH, self.session_store.as_deref()),
             path(&settings::TODOS_STORE_PATH, self.todos_store.as_deref()),
             path(&settings::USER_MESSAGE_DB, self.user_message_db.as_deref()),
+            path(&settings::MEMORY_DB, self.memory_db.as_deref()),
             word(&settings::CONTEXT_STRATEGY, self.context.strategy.word()),
             (settings::CONTEXT_COMPACTION_THRESHOLD.name, self.context.threshold.to_string()),
             hidden(&settings::POLYLOOP_TOKEN, self.access.token.as_ref()),

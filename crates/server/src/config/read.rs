@@ -30,6 +30,7 @@ pub struct Parts {
     pub session_store: Option<PathBuf>,
     pub todos_store: Option<PathBuf>,
     pub user_message_db: Option<PathBuf>,
+    pub memory_db: Option<PathBuf>,
     chat_broadcast: Option<ChatBroadcast>,
     context: Option<Context>,
     pub access: Access,
@@ -57,6 +58,7 @@ pub(super) fn parts(reader: &mut Reader<'_>) -> Parts {
         session_store: read_store(reader, &settings::SESSION_STORE_PATH),
         todos_store: read_store(reader, &settings::TODOS_STORE_PATH),
         user_message_db: reader.path(&settings::USER_MESSAGE_DB),
+        memory_db: reader.path(&settings::MEMORY_DB),
         chat_broadcast: reader
             .required(&settings::CHAT_BROADCAST, |text| ChatBroadcast::parse(&lower(text))),
         context: read_context(reader),
@@ -86,6 +88,7 @@ impl Parts {
             session_store: self.session_store,
             todos_store: self.todos_store,
             user_message_db: self.user_message_db,
+            memory_db: self.memory_db,
             chat_broadcast: self.chat_broadcast?,
             context: self.context?,
             access: self.access,

@@ -184,6 +184,9 @@ settings! {
             "The directory of the sessions' todos files";
         USER_MESSAGE_DB "user-message-db", File, Unset("no message lists"),
             "The SQLite file in which users' and agents' messages are listed for Loom clients";
+        MEMORY_DB "memory-db", File,
+            Unset("`memories.db` in `SESSION_STORE_PATH`, or else in memory"),
+            "The SQLite file of what agents remember, user by user";
     }
     Context {
         CONTEXT_STRATEGY "context-strategy",

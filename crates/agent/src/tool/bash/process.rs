@@ -319,7 +319,7 @@ fn sandbox(place: &Place) -> Sandbox {
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let there = names.filter(|name| crate::patch::is_protected(name));
     sandbox.read_only = there.map(|name| read_only(&name, IfMissing::Ignore)).collect();
-    for name in [".git", ".vscode", ".idea"] {
+    for name in [".git", ".vscode", ".idea", ".polyloop", ".loom"] {
         sandbox.read_only.push(read_only(name, IfMissing::HoldDirectory));
     }
     for name in [".env", ".envrc", "AGENTS.md", "SOUL.md"] {
