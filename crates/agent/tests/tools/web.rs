@@ -648,7 +648,7 @@ fn judged() {
     let post = json!({ "url": url, "method": "POST", "body": { "a": "\u{202e}b" } });
     let judged = judge(post.clone());
     assert_eq!(&*judged.reason, "sends data to example.org");
-    assert_eq!(&**judged.command.last().unwrap(), r#"{"a":"\u{202e}b"}"#);
+    assert_eq!(&**judged.command.last().unwrap(), "{\"a\":\"\u{202e}b\"}", "as it is sent");
     assert_eq!(&*judged.covers, "exactly this request, for this session");
     assert_eq!(judged.keys, judge(post).keys);
     let other = judge(json!({ "url": url, "method": "POST", "body": { "a": "b" } }));
