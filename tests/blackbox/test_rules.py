@@ -253,14 +253,15 @@ def test_its_own_files_are_closed_where_the_server_works_in_its_start_directory(
     t = s.t
     (t.start / ".env").write_text("ANTHROPIC_API_KEY=canary-key\n")
     (t.start / "notes.txt").write_text("needle\n")
-    env = {**rules(t, "# canary-rule\n"), "WORKING_DIRECTORY": t.start}
+    env = {**rules(t, "# canary-rule\n"), "WORKING_DIRECTORY": t.start,
+           "MEMORY_DB": t.data / "memory.db"}
     before = ground.prints(*[t.start / name for name in OWN])
     s.server(env=env)
     for mode in ("manual", "acceptEdits", "auto", "bypass", "dontAsk", "plan"):
         client = s.unified(session=f"s-{mode}", full_auto=True)
         client.start(permission_mode=mode)
         scripts = [call("grep", pattern="canary"), call("grep", pattern="canary", path=".env")]
-        for name in (*OWN, "../store/s-manual.jsonl"):
+        for name in (*OWN, "../store/s-manual.jsonl", "../data/memory.db"):
             scripts += [
                 call("read", path=name), call("read", path=str(t.start / name)),
                 call("write_file", path=name, content="x"), call("delete_file", path=name),

@@ -23,7 +23,7 @@ TOKEN = "canary-token-0123456789abcdef"
 # Where each of these is to be found; none may be in anything that a command prints.
 SECRETS = {"OPENAI_API_KEY": "canary-key-of-the-environment", "POLYLOOP_TOKEN": TOKEN}
 IN_FILES = ["canary-key-of-the-env-file", "canary-text-of-another-session", "canary-rule",
-            "canary-key-at-home"]
+            "canary-key-at-home", "canary-memory-of-another"]
 NO_PROGRAM = 127
 MADE_IN = ["/etc", "/usr/bin", "/", "/root", "/home", "/var/lib", "/tmp", "/var/tmp", "/dev/shm",
            "/run"]
@@ -102,13 +102,17 @@ class Stage:
         self.listeners = Listeners(s.t, self.temporary)
         ground.own(s.t)
         (s.t.work / "setuid").chmod(0o4755)
-        env = {**SECRETS, "RULES_FILE": s.t.start / "own.rules", "ALLOW_BYPASS": "true"}
+        env = {**SECRETS, "RULES_FILE": s.t.start / "own.rules", "ALLOW_BYPASS": "true",
+               "MEMORY_DB": s.t.data / "memory.db", "USER_MESSAGE_DB": s.t.data / "messages.db"}
         if user == "nobody":
             env["PATH"] = ground.SEARCHED
         self.server = s.server(env=env)
         header = {"Authorization": f"Bearer {TOKEN}"}
         other = s.unified(session="other", additional_headers=header)
         other.turn("say: canary-text-of-another-session")
+        remember = call("remember", key="place", value="canary-memory-of-another")
+        other.decide(other.asked(remember), "allow")
+        other.until_end()
         self.client = s.unified(full_auto=True, additional_headers=header)
         self.client.start(permission_mode=mode)
         self.hear = header
@@ -143,7 +147,8 @@ class Stage:
     def variables(self):
         t = self.t
         return {"OUT": t.outside, "WORK": t.work, "START": t.start, "STORE": t.store,
-                "RULES": t.start / "own.rules", "TEMPORARY": self.temporary,
+                "RULES": t.start / "own.rules", "DATA": t.data,
+                "TEMPORARY": self.temporary,
                 "SERVER": self.server.process.pid, "PORT": self.server.port,
                 "P": self.listeners.port, "ABSTRACT": self.listeners.abstract,
                 "PROGRAM": t.polyloop or Options.polyloop}
@@ -329,6 +334,7 @@ def test_the_watchers_would_notice(s):
     attempts = ["export T=$OUT; echo x >> $T/canary", "chmod 777 $OUT/directory",
                 "echo x > .git/hooks/pre-commit", "mv .env away", *escapes.methods("$P")[:2],
                 *escapes.S8[:3], escapes.S8[6], "cat $START/.env", "cat $STORE/other*",
+                "cat $DATA/memory.db*",
                 "tr '\\0' '\\n' < /proc/$SERVER/environ", "ls -l /proc/$SERVER/fd"]
     output, codes = stage.run(attempts)
     eq([attempts[at] for at, code in codes.items() if code], [], f"those that failed; {output}")

@@ -6,6 +6,7 @@ import json
 from harness import eq
 from loomtalk import event, events, loom
 from talk import of, talks, the
+from test_web import Site
 
 PATCH = """*** Begin Patch
 *** Add File: new.txt
@@ -18,7 +19,8 @@ PATCH = """*** Begin Patch
 *** End Patch"""
 TODOS = [{"id": "1", "content": "look", "status": "pending", "priority": "high"}]
 
-START = {"a.txt": "one\ntwo\nthree\n", "b.txt": "needle\n", "d/c.rs": "fn needle() {}\n"}
+START = {"a.txt": "one\ntwo\nthree\n", "b.txt": "needle\n", "d/c.rs": "fn needle() {}\n",
+         ".polyloop/skills/greet.md": "Say hello twice.\n"}
 
 # A row: the canonical name, the name in the unified dialect, the arguments, what the result has in
 # it, and which files are other than at the start (None: gone). A new tool gets a row here.
@@ -50,6 +52,12 @@ TOOLS = [
     ("create_dir", "create_dir", {"path": "e/f"}, [], {"e/f": "a directory"}),
     ("todo_write", "TodoWrite", {"todos": TODOS}, ["look"], {}),
     ("todo_read", "TodoRead", {}, ["look"], {}),
+    ("web_fetcher", "WebFetch", {"url": "SITE/page"}, ["# One", "two"], {}),
+    ("skill", "skill", {"name": "greet"}, ["Say hello twice."], {}),
+    ("remember", "remember", {"key": "colour", "value": "green"}, ["ok"], {}),
+    ("recall", "recall", {"key": "colour"}, ["green"], {}),
+    ("search_memories", "search_memories", {"query": "green", "limit": 3}, ["colour"], {}),
+    ("list_memories", "list_memories", {}, ["colour"], {}),
 ]
 
 # Calls that fail, and a word that says why.
@@ -68,6 +76,9 @@ FAULTS = [
     ("move_file", {"source": "a.txt", "target": "b.txt"}, "b.txt"),
     ("delete_file", {"path": "missing"}, "missing"), ("delete_file", {"path": "d"}, "recursive"),
     ("create_dir", {"path": "d", "exist_ok": False}, "d"), ("todo_write", {"todos": 1}, "todos"),
+    ("web_fetcher", {"url": "ftp://x"}, "http"), ("web_fetcher", {}, "url"),
+    ("skill", {"name": "../x"}, "greet"), ("skill", {}, "name"), ("remember", {"key": "x"}, "value"),
+    ("recall", {"key": "missing"}, "missing"), ("search_memories", {"limit": "x"}, "limit"),
     ("no_such_tool", {"x": 1}, "no_such_tool"), ("read", "not an object", "object"),
 ]
 
@@ -81,7 +92,7 @@ def furnish(work):
     for path in sorted(work.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
     for name, text in START.items():
-        (work / name).parent.mkdir(exist_ok=True)
+        (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(text)
 
 
@@ -118,12 +129,23 @@ def allowing_loom(client, script):
     return frames
 
 
+def server(s):
+    """A server and the rows, with the address of a web server of this machine in them."""
+    web = Site()
+    s.t.closing += [web.http.shutdown, web.http.server_close]
+    s.server("--tool-use-approval-mode", "full-auto", todos=True,
+             env={"WEB_PRIVATE_ADDRESSES": "true"})
+    at_home = {"SITE/page": web.url("/page")}
+    return [(name, shown, {key: at_home.get(str(value), value) for key, value in args.items()},
+             told, changed) for name, shown, args, told, changed in TOOLS]
+
+
 @talks
 def test_each_tool_in_unified(s):
-    s.server("--tool-use-approval-mode", "full-auto", todos=True)
+    rows = server(s)
     client = s.unified(full_auto=True)
     shown = client.start()["tools"]
-    for name, unified, args, told, changed in TOOLS:
+    for name, unified, args, told, changed in rows:
         furnish(s.work)
         assert unified in shown, f"{unified} is listed: {shown}"
         frames = allowing(client, call(name, args) + "\nsay: end")
@@ -150,9 +172,9 @@ def operation(path, text):
 
 @talks
 def test_each_tool_in_loom(s):
-    s.server("--tool-use-approval-mode", "full-auto", todos=True)
+    rows = server(s)
     client = loom(s, full_auto=True)
-    for name, _, args, told, changed in TOOLS:
+    for name, _, args, told, changed in rows:
         furnish(s.work)
         frames = allowing_loom(client, call(name, args) + "\nsay: end")
         asked, done = event(frames, "tool_call"), event(frames, "tool_end")
@@ -188,7 +210,7 @@ def test_every_tool_is_tried_here(s):
     listed = [tool["name"] for tool in client.ask("tools_list")["tools"]]
     # These ask people, and have tests of their own.
     asking = {"ask_user", "exit_plan_mode"}
-    tried = {row[0] for row in TOOLS} | asking | TRIED_ELSEWHERE
+    tried = {row[0] for row in TOOLS} | asking
     eq([name for name in listed if name not in tried], [], "tools without a row")
     eq(listed, [name for name in ORDER if name in listed], "the order")
     for tool in client.ask("tools_list")["tools"]:
@@ -210,6 +232,3 @@ ORDER = ["bash", "read", "write_file", "edit", "multiedit", "apply_patch", "ls",
          "move_file", "delete_file", "create_dir", "web_fetcher", "todo_read", "todo_write",
          "ask_user", "exit_plan_mode", "batch", "skill", "remember", "recall", "search_memories",
          "list_memories"]
-# Those that need more than a row: a web server, a folder of skills, a memory.
-TRIED_ELSEWHERE = {"web_fetcher", "batch", "skill", "remember", "recall", "search_memories",
-                   "list_memories"}
