@@ -131,7 +131,9 @@ S9 = [
     "ln -s $START/.env link; cat link", "ln $START/.env hard; cat hard",
     "cat /proc/self/root/$START/.env", "exec 5<$START/.env; cat <&5",
     "tar c $START $STORE | strings | grep -a canary", "cat $RULES", "cat $HOME/.ssh/id_ed25519",
-    "cat $HOME/.aws/credentials", "cat /etc/shadow", "~strings /proc/kcore | head -c 1000",
+    "cat $HOME/.aws/credentials", "cat /etc/shadow", "cat $DATA/memory.db",
+    "~cat $DATA/* $DATA/memory.db-wal $DATA/messages.db-wal", "cp $DATA/messages.db copy",
+    "~strings /proc/kcore | head -c 1000",
 ]
 
 

@@ -48,7 +48,8 @@ def settle(t, user="root"):
     place.chmod(0o755)
     t.work, t.start, t.home = place / "work", place / "start", place / "home"
     t.outside, t.store, t.todos = place / "outside", place / "store", place / "todos"
-    for made in (t.work, t.start, t.home, t.outside):
+    t.data = place / "data"
+    for made in (t.work, t.start, t.home, t.outside, t.data):
         made.mkdir()
     (t.outside / "canary").write_text("alive\n")
     (t.outside / "directory").mkdir()
@@ -68,7 +69,7 @@ def own(t):
     """Gives what was made in the place to the user of the test's servers."""
     if t.before != AS_NOBODY:
         return
-    for made in (t.work, t.start, t.home, t.outside):
+    for made in (t.work, t.start, t.home, t.outside, t.data):
         for path in (made, *made.rglob("*")):
             os.chown(path, NOBODY, NOBODY, follow_symlinks=False)
 

@@ -9,18 +9,19 @@ import ground
 from frames import outputs
 from harness import eq
 from talk import of, talks, the
+from test_web import Site
 
 # What a cell says. A command `sandboxed` ran there; one that is `stopped` did too, could not do what
 # it was to do, and then somebody was asked.
 TABLE = """
-            read safe  inside  protected outside away    command    beyond  network own
-suggest     run  run   ask     ask       ask     ask     ask        ask     ask     denied
-auto-edit   run  run   run     ask       ask     ask     ask        ask     ask     denied
-full-auto   run  run   run     ask       ask     ask     sandboxed  stopped stopped denied
-bypass      run  run   run     run       run     run     run        run     run     denied
-plan        run  run   denied  denied    denied  denied  denied     denied  denied  denied
-dontAsk     run  run   denied  denied    denied  denied  denied     denied  denied  denied
-risk        -    -     medium  high      high    medium  medium     medium  high    -
+           read safe inside protected outside away   command   beyond  network web    remember own
+suggest    run  run  ask    ask       ask     ask    ask       ask     ask     ask    ask      denied
+auto-edit  run  run  run    ask       ask     ask    ask       ask     ask     ask    run      denied
+full-auto  run  run  run    ask       ask     ask    sandboxed stopped stopped ask    run      denied
+bypass     run  run  run    run       run     run    run       run     run     run    run      denied
+plan       run  run  denied denied    denied  denied denied    denied  denied  denied denied   denied
+dontAsk    run  run  denied denied    denied  denied denied    denied  denied  denied denied   denied
+risk       -    -    medium high      high    medium medium    medium  high    high   medium   -
 """
 # The modes by the words of the unified dialect.
 WORDS = {"suggest": "manual", "auto-edit": "acceptEdits", "full-auto": "auto", "bypass": "bypass",
@@ -37,7 +38,7 @@ def call(name, **args):
     return f"tool: {name} {json.dumps(args)}"
 
 
-def scripts(t, tag, port):
+def scripts(t, tag, port, web):
     """For each column a script, and the file that is there if and only if it did what it is for."""
     outside = t.outside / tag
     return {
@@ -50,6 +51,8 @@ def scripts(t, tag, port):
         "command": (f"run: touch made-{tag}; readlink /proc/self/ns/net", t.work / f"made-{tag}"),
         "beyond": (f"run: touch {outside}-beyond", t.outside / f"{tag}-beyond"),
         "network": (f"run: echo hi > /dev/tcp/127.0.0.1/{port}", None),
+        "web": (call("web_fetcher", url=web.url(f"/{tag}")), None),
+        "remember": (call("remember", key=tag, value="x"), None),
         "own": (call("read", path=f"{t.store}/{tag}.jsonl"), None),
     }
 
@@ -91,10 +94,10 @@ def away_from_here(output):
     return links and links[0] != NETWORK
 
 
-def play(s, row, tag, client, by, listener):
+def play(s, row, tag, client, by, reached):
     """All cells of a row; gives the requests that were made."""
-    requests = {}
-    for column, (script, made) in scripts(s.t, tag, listener.getsockname()[1]).items():
+    requests, (listener, web) = {}, reached
+    for column, (script, made) in scripts(s.t, tag, listener.getsockname()[1], web).items():
         word, told, request = by(client, script)
         what = f"{tag}, {column}"
         if word == "run" and away_from_here(told):
@@ -103,11 +106,12 @@ def play(s, row, tag, client, by, listener):
         if made:
             eq(made.exists(), word in ("run", "sandboxed"), f"{what}: {made.name} is there")
         if word == "denied":
-            wanted = {"own": "server's own files", **dict.fromkeys(
-                ("inside", "protected", "outside", "command"), "")}.get(column, "")
-            assert wanted in told and told, f"{what} says why: {told!r}"
+            wanted = "server's own files" if column == "own" else ""
+            assert told and wanted in told, f"{what} says why: {told!r}"
         if column == "network":
             eq(came(listener), int(word == "run"), f"{what}: who came")
+        if column == "web":
+            eq(f"GET /{tag}" in web.seen, word == "run", f"{what}: who came")
         requests[column] = request
     return requests
 
@@ -123,23 +127,28 @@ def came(listener):
 
 
 def place(s):
+    """Furnishes the test's place; gives what can be reached from it."""
     ground.settle(s.t)
     s.work, s.store = s.t.work, s.t.store
     (s.work / "a.txt").write_text("needle\n")
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setblocking(False)
-    s.t.closing.append(listener.close)
-    s.server(env={"ALLOW_BYPASS": "true"})
-    return listener
+    web = Site()
+    s.t.closing += [listener.close, web.http.shutdown, web.http.server_close]
+    return listener, web
+
+
+HERE = {"WEB_PRIVATE_ADDRESSES": "true", "ALLOW_BYPASS": "true"}
 
 
 @talks
 def test_the_table_in_unified(s):
-    listener, risks = place(s), table()["risk"]
+    reached, risks = place(s), table()["risk"]
+    s.server(env=HERE)
     for mode, word in WORDS.items():
         client = s.unified(session=f"u-{mode}", full_auto=True)
         client.start(permission_mode=word)
-        requests = play(s, table()[mode], f"u-{mode}", client, by_unified, listener)
+        requests = play(s, table()[mode], f"u-{mode}", client, by_unified, reached)
         for column, request in requests.items():
             if request is None:
                 continue
@@ -159,28 +168,25 @@ def test_the_table_in_unified(s):
 @talks
 def test_the_table_in_agentloop(s):
     """Its clients have no word for a mode: another sets it, and it is the session's."""
-    listener = place(s)
+    reached = place(s)
+    s.server(env=HERE)
     for mode, word in WORDS.items():
         session = f"a-{mode}"
         other = s.unified(session=session, full_auto=True)
         other.start(permission_mode=word)
         client = s.agentloop(session, full_auto=True)
-        play(s, table()[mode], session, client, by_agentloop, listener)
+        play(s, table()[mode], session, client, by_agentloop, reached)
         other.drop()
 
 
 @talks
 def test_the_servers_own_mode_in_agentloop(s):
     """The three modes that a server can be started in."""
-    ground.settle(s.t)
-    (s.t.work / "a.txt").write_text("needle\n")
-    listener = socket.create_server(("127.0.0.1", 0))
-    listener.setblocking(False)
-    s.t.closing.append(listener.close)
+    reached = place(s)
     for mode in ("suggest", "auto-edit", "full-auto"):
-        server = s.server("--tool-use-approval-mode", mode)
+        server = s.server("--tool-use-approval-mode", mode, env=HERE)
         client = s.agentloop(f"o-{mode}", full_auto=True)
-        play(s, table()[mode], f"o-{mode}", client, by_agentloop, listener)
+        play(s, table()[mode], f"o-{mode}", client, by_agentloop, reached)
         server.stop()
 
 

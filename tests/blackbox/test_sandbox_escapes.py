@@ -16,14 +16,14 @@ from pathlib import Path
 
 import escapes
 import ground
-from harness import Options, eq
-from talk import of, spoken, talks
+from harness import Options, eq, eventually
+from talk import of, spoken, talks, the
 
 TOKEN = "canary-token-0123456789abcdef"
 # Where each of these is to be found; none may be in anything that a command prints.
 SECRETS = {"OPENAI_API_KEY": "canary-key-of-the-environment", "POLYLOOP_TOKEN": TOKEN}
 IN_FILES = ["canary-key-of-the-env-file", "canary-text-of-another-session", "canary-rule",
-            "canary-key-at-home"]
+            "canary-key-at-home", "canary-memory-of-another"]
 NO_PROGRAM = 127
 MADE_IN = ["/etc", "/usr/bin", "/", "/root", "/home", "/var/lib", "/tmp", "/var/tmp", "/dev/shm",
            "/run"]
@@ -102,13 +102,17 @@ class Stage:
         self.listeners = Listeners(s.t, self.temporary)
         ground.own(s.t)
         (s.t.work / "setuid").chmod(0o4755)
-        env = {**SECRETS, "RULES_FILE": s.t.start / "own.rules", "ALLOW_BYPASS": "true"}
+        env = {**SECRETS, "RULES_FILE": s.t.start / "own.rules", "ALLOW_BYPASS": "true",
+               "MEMORY_DB": s.t.data / "memory.db", "USER_MESSAGE_DB": s.t.data / "messages.db"}
         if user == "nobody":
             env["PATH"] = ground.SEARCHED
         self.server = s.server(env=env)
         header = {"Authorization": f"Bearer {TOKEN}"}
         other = s.unified(session="other", additional_headers=header)
         other.turn("say: canary-text-of-another-session")
+        remember = call("remember", key="place", value="canary-memory-of-another")
+        other.decide(other.asked(remember), "allow")
+        other.until_end()
         self.client = s.unified(full_auto=True, additional_headers=header)
         self.client.start(permission_mode=mode)
         self.hear = header
@@ -143,7 +147,8 @@ class Stage:
     def variables(self):
         t = self.t
         return {"OUT": t.outside, "WORK": t.work, "START": t.start, "STORE": t.store,
-                "RULES": t.start / "own.rules", "TEMPORARY": self.temporary,
+                "RULES": t.start / "own.rules", "DATA": t.data,
+                "TEMPORARY": self.temporary,
                 "SERVER": self.server.process.pid, "PORT": self.server.port,
                 "P": self.listeners.port, "ABSTRACT": self.listeners.abstract,
                 "PROGRAM": t.polyloop or Options.polyloop}
@@ -329,6 +334,7 @@ def test_the_watchers_would_notice(s):
     attempts = ["export T=$OUT; echo x >> $T/canary", "chmod 777 $OUT/directory",
                 "echo x > .git/hooks/pre-commit", "mv .env away", *escapes.methods("$P")[:2],
                 *escapes.S8[:3], escapes.S8[6], "cat $START/.env", "cat $STORE/other*",
+                "cat $DATA/memory.db*",
                 "tr '\\0' '\\n' < /proc/$SERVER/environ", "ls -l /proc/$SERVER/fd"]
     output, codes = stage.run(attempts)
     eq([attempts[at] for at, code in codes.items() if code], [], f"those that failed; {output}")
@@ -351,3 +357,54 @@ def test_s12_what_a_terminal_would_obey_is_text(s):
     eq(output, "\x1b]0;title\x07\x1b[2J", "output")
     raw = [step["out"] for step in client.wire.steps if "out" in step]
     assert not any(ord(sign) < 32 for frame in raw for sign in frame), "a raw control character"
+
+
+WAITING = "touch begun; until [ -e go ]; do sleep 0.02; done"
+
+
+def begun(s, client, script):
+    client.say(call("bash", command=f"{WAITING}; {script}", timeout_ms=600_000))
+    eventually((s.t.work / "begun").exists, "the command runs")
+
+
+@talks
+def test_what_is_held_for_one_command_is_not_let_go_by_another(s):
+    """Two sessions work in one directory; the first to end must not open it for the other."""
+    ground.settle(s.t)
+    s.server("--tool-use-approval-mode", "full-auto")
+    first, second = (s.unified(session=name, full_auto=True) for name in ("first", "second"))
+    first.start()
+    second.start()
+    makes = [f"mkdir -p {name}/x" for name in (".git", ".vscode", ".idea")]
+    makes += [f"echo x > {name}" for name in (".env", ".envrc", "AGENTS.md", "SOUL.md")]
+    begun(s, first, script(makes, {}))
+    the(second.turn("run: touch other"), "tool_completed")
+    (s.t.work / "go").touch()
+    frames = first.until_end()
+    output = "".join(f["output"] for f in of(frames, "command_output"))
+    eq(output.count("\n@ "), len(makes), f"attempts that ended: {output}")
+    assert " 0\n" not in output, f"something was made: {output}"
+    eq(sorted(p.name for p in s.t.work.iterdir()), ["begun", "go", "other"], "what is left")
+
+
+@talks
+def test_what_was_held_is_gone_however_a_command_ends(s):
+    ground.settle(s.t)
+    server = s.server("--tool-use-approval-mode", "full-auto")
+    client = s.unified(full_auto=True, complete=False)
+    client.start()
+
+    def clean():
+        return [p.name for p in s.t.work.iterdir()] == ["begun"]
+
+    begun(s, client, "true")
+    client.send("interrupt", reason="enough")
+    client.until_end()
+    eventually(clean, "nothing is left after an interrupt")
+    (s.t.work / "begun").unlink()
+    client.turn(call("bash", command=f"{WAITING}; true", timeout_ms=300))
+    eventually(clean, "nothing is left after the time limit")
+    (s.t.work / "begun").unlink()
+    begun(s, client, "true")
+    server.kill()
+    eventually(clean, "nothing is left after a kill of the server")

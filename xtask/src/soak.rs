@@ -1,5 +1,5 @@
-//! The long checks: random sessions by the hundred thousand, kills of a server in use, and frames
-//! of nonsense by the million.
+//! The long checks: random sessions by the hundred thousand, kills of a server in use, frames of
+//! nonsense by the million, and commands that try to stay alive.
 
 use std::time::Duration;
 
@@ -30,6 +30,9 @@ pub struct Options {
     /// How many are sent to a server over real sockets
     #[arg(long, default_value_t = 100_000)]
     socket_frames: u32,
+    /// How many commands try to stay alive
+    #[arg(long, default_value_t = 200)]
+    stays: u32,
     /// One of the checks alone
     #[arg(long, value_enum)]
     only: Option<Only>,
@@ -42,20 +45,24 @@ enum Only {
     Kill,
     Properties,
     Frames,
+    Stay,
 }
 
 pub fn run(place: &Place, options: &Options) -> bool {
-    let Options { cycles, seed, cases, frames, socket_frames, only, install } = options;
+    let Options { cycles, seed, cases, frames, socket_frames, stays, only, install } = options;
     let wanted = |one| only.is_none_or(|only| only == one);
     let mut steps = Steps::new();
     let mut built = Passed::Yes;
-    if wanted(Only::Kill) || wanted(Only::Frames) {
+    if wanted(Only::Kill) || wanted(Only::Frames) || wanted(Only::Stay) {
         let python =
             steps.run("tools: python3 with websockets", &[], || tools::python(place, install));
         built = steps.run("build", &[python], || ci::build(place));
     }
     if wanted(Only::Kill) {
         steps.run("kill run", &[built], || kill(place, *cycles, *seed, SOAK_TIME_MAX));
+    }
+    if wanted(Only::Stay) {
+        steps.run("commands that try to stay", &[built], || stay(place, *stays));
     }
     if wanted(Only::Frames) {
         steps.run("frames over sockets", &[built], || send_frames(place, *socket_frames, *seed));
@@ -73,6 +80,14 @@ pub fn kill(place: &Place, cycles: u32, seed: u64, time_max: Duration) -> Result
     run.arg("tests/blackbox/soak/kill.py").arg("--polyloop").arg(place.polyloop());
     run.args(["--cycles", &cycles.to_string(), "--seed", &seed.to_string()]);
     show(&mut run, time_max)
+}
+
+/// Nobody is left of them; see tests/blackbox/soak/stay.py.
+fn stay(place: &Place, commands: u32) -> Result<(), String> {
+    let mut run = place.program(place.python());
+    run.arg("tests/blackbox/soak/stay.py").arg("--polyloop").arg(place.polyloop());
+    run.args(["--commands", &commands.to_string()]);
+    show(&mut run, SOAK_TIME_MAX)
 }
 
 /// Sends nonsense to a server in use; see tests/blackbox/soak/frames.py.

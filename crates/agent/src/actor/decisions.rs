@@ -4,7 +4,7 @@
 //! call's arguments were: they may hold secrets.
 
 use polyloop_session::item::{End, ItemKind};
-use polyloop_session::policy::Leave;
+use polyloop_session::policy::{Judgement, Leave};
 use polyloop_session::state::ToolPhase;
 use polyloop_session::wait::Answer;
 use polyloop_session::{Event, ItemId, State};
@@ -44,10 +44,12 @@ pub(super) fn tell(session: &str, state: &State, event: &Event) {
         }
         Event::ItemCompleted { item, end: End::Denied, text, .. } => {
             let open = state.turn().and_then(|turn| turn.items.get(item));
-            let unasked = open.and_then(|open| open.tool.as_ref()).is_some_and(is_unasked);
-            if unasked {
-                let (tool, why) = (tool(state, *item), &**text);
-                tracing::info!(session, %item, tool, why, "a call was denied");
+            if let Some(judgement) = open.and_then(|open| open.tool.as_ref()).and_then(unasked) {
+                // A tool's own refusal quotes what it was given.
+                let why = if judgement.refusal.is_some() { REFUSED } else { &**text };
+                let rule = judgement.rule.as_ref().map_or("", |rule| &*rule.line);
+                let tool = tool(state, *item);
+                tracing::info!(session, %item, tool, why, rule, "a call was denied");
             }
         }
         _ => {}
@@ -61,9 +63,18 @@ fn tool(state: &State, item: ItemId) -> &str {
     }
 }
 
-/// Nobody was asked: the policy itself said no.
-fn is_unasked(phase: &ToolPhase) -> bool {
-    matches!(phase, ToolPhase::Proposed { .. })
+const REFUSED: &str = "the tool refuses such a call in every mode";
+
+/// What a call was judged by that nobody was asked about: the policy itself said no.
+fn unasked(phase: &ToolPhase) -> Option<&Judgement> {
+    match phase {
+        ToolPhase::Proposed { judgement, .. } => Some(judgement),
+        ToolPhase::Waiting { .. }
+        | ToolPhase::Approved { .. }
+        | ToolPhase::Denied { .. }
+        | ToolPhase::Answered { .. }
+        | ToolPhase::Running { .. } => None,
+    }
 }
 
 fn by(leave: &Leave) -> &'static str {
