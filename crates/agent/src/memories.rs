@@ -2,9 +2,9 @@
 //!
 //! A user is whoever began the turn, by the name that was given; who gave none is [`NOBODY`]. What
 //! one user's agents kept shows nowhere for another: not as a memory, not as a key that is similar,
-//! not in a score (each user has a full-text index of their own). One thread owns the database, so
-//! that nobody else ever waits for a disk or a lock; when it fails, only those who ask for memories
-//! are told. Unlike messages, memories are no projection: they are nowhere else.
+//! not in a score. One thread owns the database, so that nobody else ever waits for a disk or a
+//! lock; when it fails, only those who ask for memories are told. Unlike messages, memories are no
+//! projection: they are nowhere else.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -13,6 +13,7 @@ mod tools {
     pub mod git;
     pub mod literal;
     pub mod memory;
+    pub mod memory_random;
     pub mod mutate;
     pub mod paths;
     pub mod properties;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         tools::git::ALL,
         tools::literal::ALL,
         tools::memory::ALL,
+        tools::memory_random::ALL,
         tools::mutate::ALL,
         tools::paths::ALL,
         tools::properties::ALL,

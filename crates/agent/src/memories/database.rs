@@ -28,8 +28,9 @@ const FILE_MODE: u32 = 0o600;
 const DIR_MODE: u32 = 0o700;
 const PAGE_BYTES: u64 = 4_096;
 
-/// Beside these, `words_<id>` is the index of a user's memories, by their ids. Memories that are
-/// written again get a new id, so that ids tell which are newer.
+/// Memories that are written again get a new id, so that ids tell which are newer. `words` is the
+/// index, by their ids: it holds each three characters that stand together, so that a part of a
+/// word finds it, in every language and in code; and no text, only where they are.
 const SCHEMA: &str = "
     CREATE TABLE users (
         id INTEGER PRIMARY KEY,
@@ -41,7 +42,9 @@ const SCHEMA: &str = "
         key TEXT NOT NULL,
         value TEXT NOT NULL,
         UNIQUE (user, key)
-    ) STRICT;";
+    ) STRICT;
+    CREATE VIRTUAL TABLE words
+        USING fts5(key, value, content = '', contentless_delete = 1, tokenize = 'trigram');";
 
 /// Opens the database, which is made if there is none.
 pub(super) fn open(path: &Path, bytes_max: u64) -> Result<Connection, MemoriesError> {
@@ -138,8 +141,8 @@ pub(super) fn user(at: &Connection, name: &str) -> rusqlite::Result<Option<i64>>
     at.query_row("SELECT id FROM users WHERE name = ?1", [name], |row| row.get(0)).optional()
 }
 
-fn count(at: &Connection, sql: &str) -> rusqlite::Result<usize> {
-    at.query_row(sql, [], |row| row.get(0))
+fn memories_of(at: &Connection, user: i64) -> rusqlite::Result<usize> {
+    at.query_row("SELECT count(*) FROM memories WHERE user = ?1", [user], |row| row.get(0))
 }
 
 pub(super) fn remember(
@@ -154,31 +157,24 @@ pub(super) fn remember(
         None => new_user(&at, name)?,
     };
     let replaced = take_out(&at, id, key)?;
-    let sql = format!("SELECT count(*) FROM memories WHERE user = {id}");
-    if !replaced && count(&at, &sql)? >= MEMORIES_PER_USER_MAX {
+    if !replaced && memories_of(&at, id)? >= MEMORIES_PER_USER_MAX {
         return Err(MemoriesError::Full);
     }
     let sql = "INSERT INTO memories (user, key, value) VALUES (?1, ?2, ?3)";
     at.execute(sql, params![id, key, value])?;
-    let sql = format!("INSERT INTO words_{id} (rowid, key, value) VALUES (?1, ?2, ?3)");
-    at.execute(&sql, params![at.last_insert_rowid(), plain(key), plain(&spoken(value))])?;
+    let sql = "INSERT INTO words (rowid, key, value) VALUES (?1, ?2, ?3)";
+    at.execute(sql, params![at.last_insert_rowid(), plain(key), plain(&spoken(value))])?;
     at.commit()?;
     Ok(())
 }
 
-/// Case does not count, and a part of a word finds it, in every language and in code: for that the
-/// index holds each three characters that stand together. It holds no text, only where they are.
 fn new_user(at: &Transaction<'_>, name: &str) -> Result<i64, MemoriesError> {
-    if count(at, "SELECT count(*) FROM users")? >= USERS_MAX {
+    let users: usize = at.query_row("SELECT count(*) FROM users", [], |row| row.get(0))?;
+    if users >= USERS_MAX {
         return Err(MemoriesError::TooManyUsers);
     }
     at.execute("INSERT INTO users (name) VALUES (?1)", [name])?;
-    let id = at.last_insert_rowid();
-    at.execute_batch(&format!(
-        "CREATE VIRTUAL TABLE words_{id}
-         USING fts5(key, value, content = '', contentless_delete = 1, tokenize = 'trigram')"
-    ))?;
-    Ok(id)
+    Ok(at.last_insert_rowid())
 }
 
 /// Whether it was there.
@@ -186,7 +182,7 @@ fn take_out(at: &Transaction<'_>, user: i64, key: &str) -> rusqlite::Result<bool
     let sql = "DELETE FROM memories WHERE user = ?1 AND key = ?2 RETURNING id";
     let gone: Option<i64> = at.query_row(sql, params![user, key], |row| row.get(0)).optional()?;
     if let Some(gone) = gone {
-        at.execute(&format!("DELETE FROM words_{user} WHERE rowid = ?1"), [gone])?;
+        at.execute("DELETE FROM words WHERE rowid = ?1", [gone])?;
     }
     Ok(gone.is_some())
 }
@@ -200,8 +196,7 @@ pub(super) fn forget(
     let at = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let Some(id) = user(&at, name)? else { return Ok(false) };
     let was_there = take_out(&at, id, key)?;
-    if count(&at, &format!("SELECT count(*) FROM memories WHERE user = {id}"))? == 0 {
-        at.execute_batch(&format!("DROP TABLE words_{id}"))?;
+    if memories_of(&at, id)? == 0 {
         at.execute("DELETE FROM users WHERE id = ?1", [id])?;
     }
     at.commit()?;

@@ -2,12 +2,12 @@
 
 use polyloop_session::Text;
 use polyloop_session::policy::{Effect, Judgement};
+use polyloop_session::shown::visible;
 
 use super::TEXT_BYTES_MAX;
 use super::files::Args;
 use super::todo_write::own;
 use crate::memories::KEY_BYTES_MAX;
-use polyloop_session::shown::visible;
 
 pub(super) const KEY_HELP: &str = "The memory's name, as short and plain as a file's.";
 

@@ -7,9 +7,10 @@
 use std::fs::File;
 use std::io::Read as _;
 
+use polyloop_session::shown::visible;
+
 use super::files::{Links, Names, Target};
 use super::{Place, TEXT_BYTES_MAX};
-use polyloop_session::shown::visible;
 
 const DIRECTORIES: [&str; 2] = [".polyloop/skills", ".loom/skills"];
 /// What may follow a skill's name in the path of its file.

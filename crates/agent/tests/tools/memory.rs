@@ -1,18 +1,14 @@
 //! Memories, on real files and with several users.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
-use polyloop_agent::memories::{Memories, QUERY_BYTES_MAX};
+use polyloop_agent::memories::Memories;
 use polyloop_agent::tool::{Place, TEXT_BYTES_MAX};
 use polyloop_session::item::End;
 use polyloop_session::policy::{Effect, Mode, Verdict, verdict};
-use proptest::prelude::*;
-use proptest::strategy::ValueTree as _;
-use proptest::test_runner::TestRunner;
 use serde_json::{Value, json};
 
 use super::paths::tool;
@@ -25,8 +21,6 @@ pub const ALL: &[Test] = &[
     ("a_key_that_is_not_there_is_answered_with_similar_ones", unknown),
     ("arguments_that_are_no_memories_are_errors", malformed),
     ("an_answer_with_many_memories_is_cut_and_says_so", cut),
-    ("memories_of_random_users_are_as_in_a_plain_map", random_users),
-    ("no_query_is_an_error", any_query),
     ("memories_outlive_the_server", restarted),
     ("two_servers_and_many_sessions_share_a_file", shared),
     ("a_damaged_file_is_told_and_harms_nothing_else", damaged),
@@ -35,7 +29,7 @@ pub const ALL: &[Test] = &[
 ];
 
 /// The same ground for another user, on other memories.
-fn with(ground: &Ground, memories: &Memories, user: &str) -> Ground {
+pub(super) fn with(ground: &Ground, memories: &Memories, user: &str) -> Ground {
     let memories = memories.of(Some(user));
     let dir = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     Ground { dir, place: Arc::new(Place { memories, ..(*ground.place).clone() }) }
@@ -47,26 +41,26 @@ fn ok(ground: &Ground, name: &str, args: Value) -> String {
     ended.output
 }
 
-fn fails(ground: &Ground, name: &str, args: Value) -> String {
+pub(super) fn fails(ground: &Ground, name: &str, args: Value) -> String {
     let ended = ground.finish(tool(name), args.clone());
     assert_eq!(ended.end, End::Failed, "{name} {args}: {}", ended.seen());
     ended.seen().to_owned()
 }
 
-fn remember(ground: &Ground, key: &str, value: Value) {
+pub(super) fn remember(ground: &Ground, key: &str, value: Value) {
     assert_eq!(ok(ground, "remember", json!({ "key": key, "value": value })), "ok\n");
 }
 
-fn recalled(ground: &Ground, key: &str) -> Value {
+pub(super) fn recalled(ground: &Ground, key: &str) -> Value {
     serde_json::from_str(&ok(ground, "recall", json!({ "key": key }))).unwrap()
 }
 
-fn listed(ground: &Ground) -> Vec<String> {
+pub(super) fn listed(ground: &Ground) -> Vec<String> {
     serde_json::from_str(&ok(ground, "list_memories", json!({}))).unwrap()
 }
 
 /// The list and the notes behind it.
-fn found(ground: &Ground, args: Value) -> (Vec<Value>, String) {
+pub(super) fn found(ground: &Ground, args: Value) -> (Vec<Value>, String) {
     let text = ok(ground, "search_memories", args);
     assert!(text.len() <= TEXT_BYTES_MAX, "{} bytes", text.len());
     let mut values = serde_json::Deserializer::from_str(&text).into_iter();
@@ -74,7 +68,7 @@ fn found(ground: &Ground, args: Value) -> (Vec<Value>, String) {
     (list, text[values.byte_offset()..].trim().to_owned())
 }
 
-fn found_keys(ground: &Ground, query: &str) -> Vec<String> {
+pub(super) fn found_keys(ground: &Ground, query: &str) -> Vec<String> {
     let (list, notes) = found(ground, json!({ "query": query, "limit": 100 }));
     assert_eq!(notes, "", "{query:?}");
     list.iter().map(|hit| hit["key"].as_str().unwrap().to_owned()).collect()
@@ -150,7 +144,8 @@ fn judged() {
     let judged = ground.judge(tool("remember"), args).unwrap();
     assert_eq!((judged.effect, judged.confined, judged.safe), (Effect::Edit, true, false));
     let shown: Vec<&str> = judged.command.iter().map(|word| &**word).collect();
-    assert_eq!(shown, ["remember", "a\\u{202e}b", "\"x\\u{200b}\\u0007y\""]);
+    // Requests are worded by the dialects, which write codes for what is hidden.
+    assert_eq!(shown, ["remember", "a\u{202e}b", "\"x\u{200b}\\u0007y\""]);
     assert!(judged.reason.contains("\"a\\u{202e}b\"") && judged.reason.contains("\"default\""));
     for (mode, want) in [
         (Mode::Suggest, "ask"),
@@ -234,127 +229,6 @@ fn cut() {
     let (list, note) = text.rsplit_once("]\n").unwrap();
     let keys: Vec<String> = serde_json::from_str(&format!("{list}]")).unwrap();
     assert_eq!(note, format!("({} more; find them with search_memories)\n", 330 - keys.len()));
-}
-
-fn random<S: Strategy>(runner: &mut TestRunner, strategy: &S) -> S::Value {
-    strategy.new_tree(runner).unwrap().current()
-}
-
-/// Texts out of what is hard: operators of the index, quotes, NUL, all of Unicode.
-fn text() -> impl Strategy<Value = String> {
-    let word = prop_oneof![
-        4 => "[abÄß]{1,4}",
-        2 => prop::sample::select(vec![
-            "AND", "OR", "NOT", "NEAR(", ")", "\"", "''", "*", "^a", "key:", "{", "-", "+", "\0",
-            "a\0b", "%", "_", "\\", "东京", "東", "Σς", "İi", "ẞ", "e\u{301}", "\u{202e}", "😀",
-        ])
-        .prop_map(str::to_owned),
-        2 => any::<String>(),
-        1 => prop::collection::vec(any::<char>(), 0..40).prop_map(|all| all.into_iter().collect()),
-    ];
-    (prop::collection::vec(word, 1..4), prop::sample::select(vec!["", " ", "\n"]))
-        .prop_map(|(words, between)| words.join(between))
-}
-
-fn random_users() {
-    let (ground, memories) = (Ground::new(), Memories::unkept().unwrap());
-    let users = ["ada", "bob", "ada "].map(|user| with(&ground, &memories, user));
-    let mut models: [BTreeMap<String, String>; 3] = Default::default();
-    let mut runner = TestRunner::deterministic();
-    let keys: Vec<String> = std::iter::repeat_with(|| random(&mut runner, &text()))
-        .filter(|key| !key.trim().is_empty() && key.len() <= 256)
-        .take(12)
-        .collect();
-    let mut found_any = 0;
-    for round in 0..600 {
-        let at = random(&mut runner, &(0..users.len()));
-        let (ground, model) = (&users[at], &mut models[at]);
-        let key = keys[random(&mut runner, &(0..keys.len()))].clone();
-        match round % 3 {
-            0 if random(&mut runner, &(0..4)) == 0 => {
-                remember(ground, &key, Value::Null);
-                model.remove(&key);
-            }
-            0 => {
-                let value = random(&mut runner, &text());
-                remember(ground, &key, json!(value));
-                model.insert(key, value);
-            }
-            1 => match model.get(&key) {
-                Some(value) => assert_eq!(recalled(ground, &key), json!(value)),
-                None => {
-                    fails(ground, "recall", json!({ "key": key }));
-                }
-            },
-            _ => {
-                let query = random(&mut runner, &text());
-                if query.len() > QUERY_BYTES_MAX {
-                    continue;
-                }
-                let query = query.as_str();
-                let hits = found_keys(ground, query);
-                let words: Vec<&str> =
-                    query.split(|c: char| c.is_whitespace() || c == '\0').collect();
-                let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-                for (key, value) in model.iter() {
-                    let has = |word: &&str| key.contains(*word) || value.contains(*word);
-                    if words.is_empty() || words.iter().any(has) {
-                        assert!(hits.contains(key), "{query:?}: {key:?} {value:?} not in {hits:?}");
-                        found_any += usize::from(!words.is_empty());
-                    }
-                }
-                assert!(hits.iter().all(|key| model.contains_key(key)), "{query:?}: {hits:?}");
-            }
-        }
-        assert_eq!(listed(ground), model.keys().cloned().collect::<Vec<_>>());
-    }
-    assert!(found_any > 50, "{found_any}");
-}
-
-fn any_query() {
-    let ground = Ground::new();
-    remember(&ground, "key", json!("value"));
-    let mut queries: Vec<String> = [
-        "\"",
-        "\"\"",
-        "\"a",
-        "a\"b\"c",
-        "*",
-        "a*",
-        "key : value",
-        "-key",
-        "NEAR(key value, 2)",
-        "key AND",
-        "OR OR OR",
-        "NOT",
-        "(",
-        "((((((((",
-        "{key} : x",
-        "^key",
-        "\0",
-        "a\0\"",
-        "'; --",
-        "%",
-        "_",
-        "rowid:1",
-        "words_1",
-        "\u{fffd}",
-        "\u{feff}\u{feff}\u{feff}",
-        "٠١٢",
-    ]
-    .map(str::to_owned)
-    .into();
-    queries.push("(".repeat(QUERY_BYTES_MAX));
-    queries.push("\"".repeat(QUERY_BYTES_MAX));
-    queries.push("东".repeat(QUERY_BYTES_MAX / 3));
-    queries.push("abc ".repeat(QUERY_BYTES_MAX / 4));
-    let mut runner = TestRunner::deterministic();
-    queries.extend((0..300).map(|_| random(&mut runner, &text())));
-    for query in queries {
-        if query.len() <= QUERY_BYTES_MAX {
-            found(&ground, json!({ "query": query, "limit": 1 }));
-        }
-    }
 }
 
 fn restarted() {
