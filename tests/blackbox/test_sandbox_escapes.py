@@ -408,3 +408,35 @@ def test_what_was_held_is_gone_however_a_command_ends(s):
     begun(s, client, "true")
     server.kill()
     eventually(clean, "nothing is left after a kill of the server")
+
+
+@talks
+def test_a_store_in_the_working_directory_is_closed(s):
+    """The server's own files lie where its commands work: hidden, and not moved with their
+    directory; the work around them goes on."""
+    ground.settle(s.t)
+    work, store = s.t.work, s.t.work / "a/store"
+    store.parent.mkdir()
+    (work / "sub").mkdir()
+    (work / "sub/own.rules").write_text("# canary-rule\n")
+    s.server("--tool-use-approval-mode", "full-auto", env={
+        "SESSION_STORE_PATH": store, "RULES_FILE": work / "sub/own.rules",
+        "MEMORY_DB": work / "data/memory.db"})
+    client = s.unified(full_auto=True)
+    client.start()
+    client.turn(call("remember", key="place", value="x"))
+    tries = ["mv a z", "mv a/store z", "rm -rf a", "cat a/store/*", "echo x > a/store/s1.jsonl",
+             "mkdir z; mv -T z a", "mv sub z", "cat sub/own.rules", "echo x > sub/own.rules",
+             "rm -rf sub", "mv data z", "cat data/memory.db", "echo x > data/memory.db-journal",
+             "rm -rf data", "find . -name '*.jsonl' -size +0 | grep ."]
+    frames = client.turn(call("bash", command=script([*tries, "echo fine > sub/x; echo y > a/y"],
+                                                     {})))
+    output = "".join(f["output"] for f in of(frames, "command_output"))
+    codes = [line.split()[2] for line in output.splitlines() if line.startswith("@ ")]
+    eq([code == "0" for code in codes], [False] * len(tries) + [True], output)
+    assert "canary" not in output and "turn_started" not in output, output
+    eq((work / "sub/own.rules").read_text(), "# canary-rule\n", "the rules")
+    eq((work / "sub/x").read_text(), "fine\n", "the work")
+    assert not (work / "data/memory.db-journal").exists()
+    frames = client.turn(call("recall", key="place"))
+    eq(json.loads(the(frames, "tool_completed")["result"]), "x", "what was remembered")

@@ -31,6 +31,9 @@ ROWS = {
     "time": ("touch x; while :; do :; done", False, ["time limit of 1500 ms"]),
 }
 
+# Takes its time, and is the same for everybody.
+ONCE = ["many files"]
+
 
 def resident(process):
     """Bytes of memory that a process holds."""
@@ -47,6 +50,8 @@ def limits(s, user):
     client.start(permission_mode="auto")
     other.start()
     for name, (script, stopped, told) in ROWS.items():
+        if name in ONCE and user == "nobody":
+            continue
         began, before = time.monotonic(), resident(server.process.pid)
         timed = any("time limit" in words for words in told)
         args = {"command": script, **({"timeout_ms": 1500} if timed else {})}

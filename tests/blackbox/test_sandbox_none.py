@@ -146,4 +146,6 @@ def test_a_layer_that_goes_while_the_server_runs(s):
     client.decide(request, "deny")
     told = json.dumps(the(client.until_end(), "tool_completed"))
     assert "Not run outside the sandbox" in told, told
+    eq(told.count("could not be set up"), 1, f"how often it is said: {told}")
+    assert "It ran" not in told, f"it did not run: {told}"
     assert not (s.work / "ran").exists(), "it ran bare"

@@ -235,12 +235,14 @@ impl Running {
         let outcome = Outcome::decode(&self.reported);
         let looked_at = self.sandboxed && !stopped;
         let refused = looked_at.then(|| refusal(&outcome, &self.output.kept())).flatten();
+        let never_ran = matches!(refused, Some(Refusal::NotSetUp(_)));
         let reason = refused.map(in_words);
         let (mut end, exit_code, mut note) = told(outcome, self.time_limit);
         if stopped && end == End::Failed {
             end = End::Interrupted;
         }
-        if let Some(reason) = &reason {
+        // If it never ran, the note says so already.
+        if let Some(reason) = reason.as_ref().filter(|_| !never_ran) {
             let note = note.get_or_insert_default();
             note.push_str(&format!(" It ran in a sandbox, which may be why: {reason}."));
         }
@@ -351,6 +353,7 @@ fn told(outcome: Outcome, time_limit: Duration) -> (End, Option<i32>, Option<Str
             (End::Failed, None, Some(format!("The command could not be started: {why}")))
         }
         Exit::Lost(why) => {
+            let why = if why.is_empty() { "whoever ran it was killed" } else { &why };
             let note = format!("How the command ended is not known: {why}");
             (End::Failed, None, Some(note))
         }
