@@ -359,19 +359,20 @@ impl AgentloopEncoder {
         if self.presented.is_some_and(|(presented, _)| presented == wait) {
             return;
         }
-        let shown = match ask {
-            Ask::Approval | Ask::Outside { .. } => None,
-            Ask::Question { questions } => Some(crate::asks::question(questions)),
-            Ask::Plan { plan, path: _ } => Some(shown::prose(plan)),
-        };
-        if let Ask::Question { .. } = ask {
-            self.presented = Some((wait, true));
-            let item = asking(wait, &shown.unwrap_or_default());
-            out.push(Made::Request(wait, item));
-            return;
-        }
-        if let Some(plan) = shown {
-            out.push(Made::Again(wait.0, asking(wait, &plan)));
+        match ask {
+            Ask::Question { questions } => {
+                self.presented = Some((wait, true));
+                let item = asking(wait, &crate::asks::question(questions));
+                out.push(Made::Request(wait, item));
+                return;
+            }
+            Ask::Plan { plan, path: _ } => out.push(Made::Again(wait.0, asking(wait, &shown::prose(plan)))),
+            // The request alone does not say what is wanted of a command that ran already.
+            Ask::Outside { reason } => {
+                let text = format!("ℹ️ {}", crate::asks::outside(reason));
+                out.push(Made::Again(wait.0, system(wait.0, &text)));
+            }
+            Ask::Approval => {}
         }
         let proposal = self.items.get(item).and_then(|item| item.proposal.as_ref());
         let Some(proposal) = proposal else { return };

@@ -213,7 +213,9 @@ pub fn known(dialect: &dyn Dialect, frame: &Value) -> Value {
 
 /// Whether a frame goes with the request that follows it, and is sent again with it.
 fn goes_with(dialect: &dyn Dialect, frame: &Value, wait: WaitId) -> bool {
-    dialect.name() == "agentloop" && frame["payload"]["id"] == format!("ask_{wait}")
+    let id = &frame["payload"]["id"];
+    let goes = *id == format!("ask_{wait}") || *id == format!("sys_{wait}");
+    dialect.name() == "agentloop" && goes
 }
 
 /// What asks about each wait that is open, as it was sent last: the request, and before it what
