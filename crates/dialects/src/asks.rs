@@ -19,7 +19,7 @@ pub(crate) fn stopped(reason: &str) -> String {
 
 /// Why somebody is asked about a call that was stopped.
 pub(crate) fn outside(reason: &str) -> String {
-    format!("Run it outside the sandbox? It was stopped there: {reason}")
+    format!("Run it outside the sandbox? It was stopped there: {}", shown::sentence(reason))
 }
 
 /// Questions with their options numbered, so that a number is an answer.

@@ -26,8 +26,8 @@ use crate::{Encoder, Frame, Reply, is_asked, request, to_json};
 mod parts;
 
 use parts::{
-    adopted, asking, assistant, call_output, context_info, decision, error, percent, shown_call,
-    strategy_name, system,
+    adopted, asking, asking_outside, assistant, call_output, context_info, decision, error,
+    percent, shown_call, strategy_name, system,
 };
 
 pub(super) struct AgentloopEncoder {
@@ -367,10 +367,8 @@ impl AgentloopEncoder {
                 return;
             }
             Ask::Plan { plan, path: _ } => out.push(Made::Again(wait.0, asking(wait, &shown::prose(plan)))),
-            // The request alone does not say what is wanted of a command that ran already.
             Ask::Outside { reason } => {
-                let text = format!("ℹ️ {}", crate::asks::outside(reason));
-                out.push(Made::Again(wait.0, system(wait.0, &text)));
+                out.push(Made::Again(wait.0, asking_outside(wait, reason)));
             }
             Ask::Approval => {}
         }

@@ -213,9 +213,7 @@ pub fn known(dialect: &dyn Dialect, frame: &Value) -> Value {
 
 /// Whether a frame goes with the request that follows it, and is sent again with it.
 fn goes_with(dialect: &dyn Dialect, frame: &Value, wait: WaitId) -> bool {
-    let id = &frame["payload"]["id"];
-    let goes = *id == format!("ask_{wait}") || *id == format!("sys_{wait}");
-    dialect.name() == "agentloop" && goes
+    dialect.name() == "agentloop" && frame["payload"]["id"] == format!("ask_{wait}")
 }
 
 /// What asks about each wait that is open, as it was sent last: the request, and before it what
