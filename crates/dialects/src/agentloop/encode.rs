@@ -366,7 +366,9 @@ impl AgentloopEncoder {
                 out.push(Made::Request(wait, item));
                 return;
             }
-            Ask::Plan { plan, path: _ } => out.push(Made::Again(wait.0, asking(wait, &shown::prose(plan)))),
+            Ask::Plan { plan, path: _ } => {
+                out.push(Made::Again(wait.0, asking(wait, &shown::prose(plan))))
+            }
             Ask::Outside { reason } => {
                 out.push(Made::Again(wait.0, asking_outside(wait, reason)));
             }
