@@ -19,7 +19,7 @@ pub(crate) fn stopped(reason: &str) -> String {
 
 /// Why somebody is asked about a call that was stopped.
 pub(crate) fn outside(reason: &str) -> String {
-    format!("{}; run it outside the sandbox?", stopped(reason))
+    format!("Run it outside the sandbox? It was stopped there: {}", shown::sentence(reason))
 }
 
 /// Questions with their options numbered, so that a number is an answer.

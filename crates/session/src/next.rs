@@ -115,8 +115,10 @@ fn tools(state: &State, turn: &Turn) -> Vec<Event> {
                 }
                 let (mode, grants) = (state.mode(), state.grants());
                 let weighed = policy::weigh(judgement, mode, grants, *answerable);
-                events.push(judged(*id, item, weighed, judgement, args));
-                reads_only &= reads;
+                let event = judged(*id, item, weighed, judgement, args);
+                // A rule may ask about a reading call too, and what waits holds all after it.
+                reads_only &= reads && !matches!(event, Event::WaitOpened { .. });
+                events.push(event);
             }
             ToolPhase::Approved { .. } => {
                 let leave = Some(Leave::Person);

@@ -26,8 +26,8 @@ use crate::{Encoder, Frame, Reply, is_asked, request, to_json};
 mod parts;
 
 use parts::{
-    adopted, asking, assistant, call_output, context_info, decision, error, percent, shown_call,
-    strategy_name, system,
+    adopted, asking, asking_outside, assistant, call_output, context_info, decision, error,
+    percent, shown_call, strategy_name, system,
 };
 
 pub(super) struct AgentloopEncoder {
@@ -359,19 +359,20 @@ impl AgentloopEncoder {
         if self.presented.is_some_and(|(presented, _)| presented == wait) {
             return;
         }
-        let shown = match ask {
-            Ask::Approval | Ask::Outside { .. } => None,
-            Ask::Question { questions } => Some(crate::asks::question(questions)),
-            Ask::Plan { plan, path: _ } => Some(shown::prose(plan)),
-        };
-        if let Ask::Question { .. } = ask {
-            self.presented = Some((wait, true));
-            let item = asking(wait, &shown.unwrap_or_default());
-            out.push(Made::Request(wait, item));
-            return;
-        }
-        if let Some(plan) = shown {
-            out.push(Made::Again(wait.0, asking(wait, &plan)));
+        match ask {
+            Ask::Question { questions } => {
+                self.presented = Some((wait, true));
+                let item = asking(wait, &crate::asks::question(questions));
+                out.push(Made::Request(wait, item));
+                return;
+            }
+            Ask::Plan { plan, path: _ } => {
+                out.push(Made::Again(wait.0, asking(wait, &shown::prose(plan))))
+            }
+            Ask::Outside { reason } => {
+                out.push(Made::Again(wait.0, asking_outside(wait, reason)));
+            }
+            Ask::Approval => {}
         }
         let proposal = self.items.get(item).and_then(|item| item.proposal.as_ref());
         let Some(proposal) = proposal else { return };

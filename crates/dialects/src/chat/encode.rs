@@ -318,9 +318,11 @@ impl Turn {
         let Some((item, ask)) = self.waits.remove(&wait) else { return };
         match ask {
             Ask::Approval | Ask::Outside { .. } => {
+                let outside = ask != Ask::Approval;
                 let proposal = self.items.get(&item).and_then(|item| item.proposal.as_ref());
                 let Some(Proposal { command, .. }) = proposal else { return };
-                let reasoning = asked::decision(command, answer, by);
+                let place = if outside { " outside the sandbox" } else { "" };
+                let reasoning = asked::decision(&format!("{command}{place}"), answer, by);
                 tell(out, Told::AgentThinking { reasoning: &reasoning });
             }
             Ask::Question { .. } | Ask::Plan { .. } => {
@@ -332,7 +334,8 @@ impl Turn {
     /// Shows the first question or plan that is open, if it was not shown yet.
     fn present(&mut self, out: &mut Out<'_>) {
         let first = self.waits.iter().find_map(|(wait, (_, ask))| match ask {
-            Ask::Approval | Ask::Outside { .. } => None, // Not for clients of this dialect to answer.
+            // Not for clients of this dialect to answer.
+            Ask::Approval | Ask::Outside { .. } => None,
             Ask::Question { questions } => Some((*wait, crate::asks::question(questions))),
             Ask::Plan { plan, path: _ } => Some((*wait, shown::prose(plan))),
         });

@@ -116,7 +116,10 @@ impl UnifiedEncoder {
                     proposal.ran = true;
                 }
             }
-            Event::SandboxRefused { reason, .. } => {
+            Event::SandboxRefused { item, reason, text, .. } => {
+                if let Some(open) = self.items.get(item) {
+                    open.stopped(*item, text, out);
+                }
                 let text = crate::asks::stopped(reason);
                 noticed(Level::Warning, &text, crate::asks::SANDBOX_CODE, out);
             }

@@ -192,6 +192,28 @@ fn with_text(text: &str) -> Vec<(&'static str, Vec<Event>)> {
                 Event::ToolStarted { item: item(4), sandboxed: false, leave: None },
             ),
         ),
+        (
+            "what the sandbox stopped",
+            after(
+                [
+                    asked("bash", "{}", touch()),
+                    vec![
+                        Event::ToolStarted { item: item(4), sandboxed: true, leave: None },
+                        Event::SandboxRefused {
+                            item: item(4),
+                            reason: "no network".into(),
+                            text: text.into(),
+                            result: Box::new(ToolResult {
+                                seen: Some(text.into()),
+                                ..ToolResult::default()
+                            }),
+                            answerable: true,
+                        },
+                    ],
+                ]
+                .concat(),
+            ),
+        ),
         ("a denial", waiting.into_iter().chain([settled]).collect()),
         ("a failure", with(Vec::new(), failed)),
     ]

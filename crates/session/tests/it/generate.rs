@@ -237,6 +237,7 @@ fn judged() -> impl Strategy<Value = Judged> {
         2 => Just(Effect::Read),
         2 => Just(Effect::Edit),
         3 => Just(Effect::Execute),
+        1 => Just(Effect::Network),
         2 => Just(Effect::Question),
         2 => Just(Effect::Plan),
     ];

@@ -24,6 +24,8 @@ enum Kind {
     /// The same, and the sandbox stops it.
     Stopped,
     Command,
+    /// It reaches the network, whatever else is found out about it.
+    Network,
     /// A command of which a rule says so, which could run in the sandbox.
     RuleAllows,
     RuleAsks,
@@ -32,7 +34,7 @@ enum Kind {
     Plan,
 }
 
-const KINDS: [Kind; 13] = [
+const KINDS: [Kind; 14] = [
     Kind::Read,
     Kind::Safe,
     Kind::Refused,
@@ -41,6 +43,7 @@ const KINDS: [Kind; 13] = [
     Kind::Sandboxable,
     Kind::Stopped,
     Kind::Command,
+    Kind::Network,
     Kind::RuleAllows,
     Kind::RuleAsks,
     Kind::RuleDenies,
@@ -84,6 +87,7 @@ fn judged(kind: Kind) -> Judgement {
         Kind::EditOutside => plain(Effect::Edit),
         Kind::Sandboxable | Kind::Stopped => Judgement { sandbox: true, ..plain(Effect::Execute) },
         Kind::Command => plain(Effect::Execute),
+        Kind::Network => Judgement { safe: true, sandbox: true, ..plain(Effect::Network) },
         Kind::RuleAllows => ruled(Says::Allow),
         Kind::RuleAsks => ruled(Says::Ask),
         Kind::RuleDenies => ruled(Says::Deny),
@@ -102,7 +106,7 @@ fn fate(kind: Kind, mode: Mode, granted: bool) -> Fate {
         (Kind::RuleAsks, _) => [A, A, A, A, D, D],
         (Kind::Question | Kind::Plan, _) => [A, A, A, A, A, A],
         (Kind::EditInside, false) => [A, R, R, R, D, D],
-        (Kind::EditOutside | Kind::Command, false) => [A, A, A, R, D, D],
+        (Kind::EditOutside | Kind::Command | Kind::Network, false) => [A, A, A, R, D, D],
         (Kind::Sandboxable | Kind::Stopped, false) => [A, A, S, R, D, D],
         (_, true) => [R, R, R, R, D, R],
     };

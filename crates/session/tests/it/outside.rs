@@ -214,6 +214,19 @@ fn leave_that_a_crash_overtook_is_not_used() {
 }
 
 #[test]
+fn a_reading_call_that_a_rule_asks_about_holds_those_after_it() {
+    let rule = Some(Rule { says: Says::Ask, line: "read *".into() });
+    let asked = Judgement { rule, ..judgement(Effect::Read) };
+    let mut script = Script::new(Mode::Suggest);
+    script.send("go").tool("a").tool("b").tool("c");
+    script.answer(&[judgement(Effect::Read), asked, judgement(Effect::Read)]);
+    assert_eq!(leaves(&script), [(false, Leave::Reads)], "the one after it waits as well");
+    script.settle(approve()).end_tools().end_tools();
+    let after = [(false, Leave::Reads), (false, Leave::Person), (false, Leave::Reads)];
+    assert_eq!(leaves(&script), after);
+}
+
+#[test]
 fn a_rule_decides_before_the_mode_and_says_so() {
     let ruled = |says| Judgement { rule: Some(Rule { says, line: "curl *".into() }), ..inside() };
     let mut script = Script::new(Mode::FullAuto);

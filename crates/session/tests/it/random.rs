@@ -128,6 +128,7 @@ const MET: &[&str] = &[
     "interrupted while asked about outside",
     "crash while asked about outside",
     "lost the journal",
+    "granted, so outside the sandbox",
 ];
 
 #[test]

@@ -22,7 +22,9 @@ impl Fate {
         let says = call.rule.as_ref().map(|rule| rule.says);
         let asked = if answerable { Fate::Asked } else { Fate::Denied };
         let runs = |leave| Fate::Runs { leave, sandboxed: false };
-        let harmless = call.safe || call.effect == Effect::Read;
+        // What leaves the machine is never harmless.
+        let safe = call.safe && call.effect != Effect::Network;
+        let harmless = safe || call.effect == Effect::Read;
         let held = |key: &Key| grants.iter().any(|g| g.what == key.what && g.risk >= key.risk);
         let granted = !call.keys.is_empty() && call.keys.iter().all(held);
         match (mode, call.effect, says) {
@@ -33,7 +35,7 @@ impl Fate {
             (Mode::DontAsk, _, Some(Says::Ask)) => Fate::Denied,
             (_, _, Some(Says::Ask)) => asked,
             (_, Effect::Read, _) => runs(Leave::Reads),
-            _ if call.safe => runs(Leave::Safe),
+            _ if safe => runs(Leave::Safe),
             _ if granted => runs(Leave::Granted),
             (_, _, Some(Says::Allow)) => {
                 let line = call.rule.as_ref().map(|rule| rule.line.clone()).unwrap_or_default();

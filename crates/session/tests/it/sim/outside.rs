@@ -70,6 +70,11 @@ impl Sim {
                 if *sandboxed {
                     self.count("ran in the sandbox");
                 }
+                let sandbox = self.proposed(*item).is_some_and(|judgement| judgement.sandbox);
+                let full_auto = self.state.mode() == Mode::FullAuto;
+                if *leave == Some(Leave::Granted) && sandbox && full_auto {
+                    self.count("granted, so outside the sandbox");
+                }
             }
             Event::SandboxRefused { text, answerable, .. } => {
                 self.count(if text.is_empty() {
