@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::bash::{is_forbidden, refused};
 use super::{Place, Progress, Run, Tool, ToolSpec};
-use crate::patch::{self, Change, Operation, Plan, Root, Touched, shown};
+use crate::patch::{self, Change, Operation, Plan, Touched, shown};
 use crate::rules;
 
 /// A longer content before is not kept for undo.
@@ -105,7 +105,7 @@ impl Obstacle {
 fn plan(text: &str, place: &Place) -> Result<Plan, Obstacle> {
     let parsed = patch::parse(text).map_err(|error| Obstacle::Text(error.to_string()))?;
     let files = |error: patch::PatchError| Obstacle::Files(error.to_string());
-    let root = Root::open(&place.cwd).map_err(files)?;
+    let root = place.root().map_err(files)?;
     for touched in patch::touched(&root, &parsed) {
         let (path, real) = (shown(&touched.path), shown(&touched.real.to_string_lossy()));
         if is_forbidden(&touched.real, place) {

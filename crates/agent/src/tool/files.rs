@@ -80,12 +80,7 @@ impl Target {
         links: Links,
     ) -> Result<Target, String> {
         let named = usable(named, names)?;
-        let root = Root::open(&place.cwd).map_err(|error| error.to_string())?;
-        if root.path() != place.cwd {
-            // It was without links when the session's turn began.
-            let error = PatchError::RootChanged { root: place.cwd.clone() };
-            return Err(error.to_string());
-        }
+        let root = place.root().map_err(|error| error.to_string())?;
         let (absolute, outside) = match root.place(named) {
             Lies::Inside(relative) if relative.is_empty() => (root.path().to_owned(), false),
             Lies::Inside(relative) => (root.path().join(relative), false),

@@ -13,7 +13,7 @@ use polyloop_session::item::{FileChange, Operation};
 const PATHS_MAX: usize = 64;
 
 /// What separates words, whatever the grammar.
-const BETWEEN: &[char] =
+pub(super) const BETWEEN: &[char] =
     &[' ', '\t', '\n', ';', '&', '|', '(', ')', '<', '>', '=', '\'', '"', '`', '{', '}', ','];
 
 /// The named files as they were before the script ran.
