@@ -25,7 +25,7 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use self::text::{Block, Case, cases, filled};
-use crate::{Ended, PATIENCE, Test, block_on};
+use crate::{Ended, Ground, Test, block_on};
 
 mod special;
 mod text;
@@ -137,15 +137,13 @@ impl Home {
         let helper = Helper::this_program();
         let place = Place {
             root: Some(Root::open(&inside).unwrap()),
-            plans: None,
+            outputs: None,
             todos: None,
             forbidden: vec![inside.join("store"), inside.join("token"), top.join("journal")],
-            rules: Default::default(),
             journal: Some(Journal::open(&top.join("journal")).unwrap()),
-            command_time_max: PATIENCE,
             sandbox: probe(&helper).is_available(),
-            helper,
             cwd: inside,
+            ..(*Ground::new().place).clone()
         };
         Home { dir, place: Arc::new(place) }
     }
