@@ -9,6 +9,7 @@
 mod tools {
     pub mod apply_patch;
     pub mod bash;
+    pub mod diffs;
     pub mod edits;
     pub mod git;
     pub mod literal;
@@ -73,6 +74,7 @@ fn main() -> ExitCode {
     let tests = [
         tools::apply_patch::ALL,
         tools::bash::ALL,
+        tools::diffs::ALL,
         tools::edits::ALL,
         tools::git::ALL,
         tools::literal::ALL,
