@@ -443,7 +443,10 @@ impl<V: View> Actor<V> {
             self.state.apply(&entry);
             match &entry.event {
                 Event::TurnStarted { .. } => self.turns.push(entry.seq),
-                Event::TurnEnded { .. } => self.tell_messages(),
+                Event::TurnEnded { .. } => {
+                    self.place = None;
+                    self.tell_messages();
+                }
                 Event::ItemCompleted { item, .. } => {
                     self.live.close(*item);
                     self.running.remove(&item.0);

@@ -71,6 +71,7 @@ fn refused(name: &str, why: Text) -> Judgement {
         reason: why,
         command: vec![name.into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "".into(),
         keys: Vec::new(),

@@ -12,6 +12,7 @@ use polyloop_session::{SessionId, Text};
 use rustix::fs::OFlags;
 
 use crate::memories::Memories;
+use crate::patch::Root;
 use crate::tool::bash::is_forbidden;
 use crate::tool::{Place, skills};
 
@@ -90,8 +91,9 @@ impl Places {
         let outputs = self.outputs.as_ref().map(|outputs| outputs.join(session.as_str()));
         let todos = self.todos.as_ref().map(|todos| todos.join(format!("{session}.md")));
         let cwd = cwd.unwrap_or_else(|| self.common.cwd.clone());
+        let root = Root::open(&cwd).ok();
         let memories = self.memories.of(user);
-        Place { cwd, plans, outputs, todos, memories, ..self.common.clone() }
+        Place { cwd, root, plans, outputs, todos, memories, ..self.common.clone() }
     }
 }
 

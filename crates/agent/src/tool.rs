@@ -14,6 +14,7 @@ use polyloop_session::policy::Judgement;
 use tokio_util::sync::CancellationToken;
 
 use crate::memories::UserMemories;
+use crate::patch::{Journal, PatchError, Root};
 use crate::rules::Rules;
 
 pub mod apply_patch;
@@ -84,6 +85,8 @@ pub struct Run {
 pub struct Place {
     /// Canonical.
     pub cwd: PathBuf,
+    /// The same, held open since the turn began: what takes its place later is not written to.
+    pub root: Option<Root>,
     /// Where the session's plans are kept, if anything is.
     pub plans: Option<PathBuf>,
     /// Where long outputs of its commands are kept, if anything is; only the session reads there.
@@ -97,7 +100,7 @@ pub struct Place {
     /// What the operator always allows, asks about or denies.
     pub rules: Arc<Rules>,
     /// Where patches are written down before they are applied, so that a kill cannot tear one.
-    pub journal: Option<crate::patch::Journal>,
+    pub journal: Option<Journal>,
     /// How long one command may run.
     pub command_time_max: std::time::Duration,
     /// Whether commands can be run in a sandbox, as tried at start.
@@ -106,6 +109,21 @@ pub struct Place {
     pub helper: polyloop_sandbox::Helper,
     /// The way to the web.
     pub web: web_fetcher::Reach,
+}
+
+impl Place {
+    /// The working directory, if it still is the one in which the turn began.
+    pub(crate) fn root(&self) -> Result<Root, PatchError> {
+        if let Some(root) = self.root.as_ref().filter(|root| root.path() == self.cwd) {
+            return root.check().map(|()| root.clone());
+        }
+        let root = Root::open(&self.cwd)?;
+        match root.path() == self.cwd {
+            true => Ok(root),
+            // It was without links when it was named.
+            false => Err(PatchError::RootChanged { root: self.cwd.clone() }),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -9,12 +9,14 @@
 mod tools {
     pub mod apply_patch;
     pub mod bash;
+    pub mod diffs;
     pub mod edits;
     pub mod git;
     pub mod literal;
     pub mod memory;
     pub mod memory_random;
     pub mod mutate;
+    pub mod patch_cases;
     pub mod paths;
     pub mod properties;
     pub mod races;
@@ -63,15 +65,23 @@ fn main() -> ExitCode {
         tools::server::serve(script);
         return ExitCode::SUCCESS;
     }
+    if let [role, directory] = args.as_slice()
+        && role == tools::patch_cases::ROLE
+    {
+        tools::patch_cases::apply_in(directory);
+        return ExitCode::SUCCESS;
+    }
     let tests = [
         tools::apply_patch::ALL,
         tools::bash::ALL,
+        tools::diffs::ALL,
         tools::edits::ALL,
         tools::git::ALL,
         tools::literal::ALL,
         tools::memory::ALL,
         tools::memory_random::ALL,
         tools::mutate::ALL,
+        tools::patch_cases::ALL,
         tools::paths::ALL,
         tools::properties::ALL,
         tools::races::ALL,
@@ -125,6 +135,7 @@ impl Ground {
         fs::create_dir_all(cwd.with_file_name("out")).unwrap();
         fs::create_dir_all(cwd.with_file_name("todos")).unwrap();
         let place = Place {
+            root: None,
             plans: None,
             outputs: Some(cwd.join("store/outputs")),
             todos: Some(cwd.with_file_name("todos").join("s.md")),

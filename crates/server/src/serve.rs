@@ -375,6 +375,7 @@ fn places(
     roots.extend(config.workspace_roots.iter().cloned());
     let common = Place {
         cwd: config.working_directory.clone(),
+        root: None,
         plans: None,
         outputs: None,
         todos: None,

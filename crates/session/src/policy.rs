@@ -79,6 +79,9 @@ pub struct Judgement {
     /// The patch, for an edit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<Text>,
+    /// What it changes, as a unified diff in Git's form, for an edit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<Text>,
     /// The file that holds the plan, for a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_file: Option<Text>,
@@ -247,6 +250,7 @@ mod tests {
             reason: "".into(),
             command: vec!["touch".into(), "a".into()],
             patch: None,
+            diff: None,
             plan_file: None,
             covers: "".into(),
             keys: vec![Key { what: "touch".into(), risk: Risk::Medium }],

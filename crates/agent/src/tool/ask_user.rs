@@ -122,6 +122,7 @@ pub(super) fn asks(effect: Effect, name: &str, reason: &str) -> Judgement {
         reason: reason.into(),
         command: vec![name.into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "".into(),
         keys: Vec::new(),

@@ -21,6 +21,7 @@ mod environment;
 mod output;
 mod private;
 mod process;
+mod protected;
 mod spill;
 mod touched;
 
@@ -179,16 +180,25 @@ fn judgement(args: &Args, place: &Place) -> Judgement {
     };
     let scope = scope(&directory, place);
     let judged = elsewhere(scope.judge(&args.script), &directory, place);
+    // The same decision as for an edit of that path.
+    let protected = protected::named(&args.script, &directory, &place.cwd);
+    let protected = protected.filter(|_| !judged.safe);
     Judgement {
         effect: Effect::Execute,
         safe: judged.safe,
         confined: false,
-        sandbox: place.sandbox,
+        sandbox: place.sandbox && protected.is_none(),
         refusal: None,
         risk: judged.risk,
-        reason: judged.reason,
+        reason: match protected {
+            Some(path) => {
+                format!("names the protected path {}; {}", visible(&path), judged.reason).into()
+            }
+            None => judged.reason,
+        },
         command: judged.command,
         patch: None,
+        diff: None,
         plan_file: None,
         covers: judged.covers,
         keys: judged.keys,
@@ -246,6 +256,7 @@ pub(super) fn refused(effect: Effect, name: &str, why: &str) -> Judgement {
         reason: why.into(),
         command: vec![name.into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "".into(),
         keys: Vec::new(),

@@ -5,6 +5,7 @@
 
 use std::os::fd::OwnedFd;
 
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -14,7 +15,10 @@ use polyloop_session::policy::{Effect, Judgement, Risk};
 use rustix::fs::{Access, AtFlags, FileType, Stat, accessat, unlinkat};
 use rustix::io::Errno;
 
-use super::files::{Args, Done, Edit, Links, Names, PATH_HELP, Target, edit, judge_blocking, kept};
+use super::files::{
+    Args, Done, Edit, Links, Names, PATH_HELP, Target, diff, edit, judge_blocking, kept_bytes,
+    read_content,
+};
 use super::{Place, Progress, Run, Tool, ToolSpec};
 use crate::patch::root::{FileId, look};
 use crate::patch::{
@@ -83,6 +87,10 @@ impl Tool for DeleteFile {
                 key: format!("{verb}:{}", target.path),
                 risk,
                 always_asks: wanted.recursive,
+                diff: match is_file {
+                    true => Some(found.diff(&target, found.content(&target)?.as_ref())),
+                    false => None,
+                },
                 patch: is_file.then(|| {
                     format!("*** Begin Patch\n*** Delete File: {}\n*** End Patch\n", target.path)
                 }),
@@ -193,11 +201,20 @@ impl Found {
             .map_err(|errno| format!("{}: cannot open it: {errno}", target.shown()))
     }
 
-    fn delete_file(&self, target: &Target, journal: Option<&Journal>) -> Result<Done, String> {
+    /// What is in it; nothing where that is too large to be read.
+    fn content(&self, target: &Target) -> Result<Option<Bytes>, String> {
         let opened = target.root.open_file(&target.relative);
-        let (file, _) =
-            opened.map_err(|error| target.explain(error))?.ok_or_else(|| target.missing())?;
-        let (before, hash) = kept(file);
+        let opened = opened.map_err(|error| target.explain(error))?;
+        Ok(read_content(opened.ok_or_else(|| target.missing())?.0))
+    }
+
+    fn diff(&self, target: &Target, content: Option<&Bytes>) -> String {
+        diff::of_deletion(&target.path, self.stat.st_mode, content)
+    }
+
+    fn delete_file(&self, target: &Target, journal: Option<&Journal>) -> Result<Done, String> {
+        let content = self.content(target)?;
+        let (before, hash) = kept_bytes(content.as_ref());
         let hash = hash.as_deref().unwrap_or_default();
         self.journaled(target, journal, (Does::Remove, hash), |spare| {
             self.set_aside(target, spare)?;
@@ -206,6 +223,7 @@ impl Found {
             })
         })?;
         let change = FileChange {
+            diff: Some(self.diff(target, content.as_ref()).into()),
             path: target.path.as_str().into(),
             operation: Operation::Delete,
             before,

@@ -18,11 +18,12 @@ use crate::rules;
 
 mod args;
 mod changes;
+pub(super) mod diff;
 mod perform;
 mod walk;
 
 pub(super) use args::Args;
-pub(super) use changes::{file_change, kept, patch_of};
+pub(super) use changes::{file_change, kept, kept_bytes, patch_of, read as read_content};
 pub(super) use perform::{Done, Watch, edit, judge_blocking, look, wait};
 pub(super) use walk::{Entry, Kind, Order, Tree, name_of};
 
@@ -80,12 +81,7 @@ impl Target {
         links: Links,
     ) -> Result<Target, String> {
         let named = usable(named, names)?;
-        let root = Root::open(&place.cwd).map_err(|error| error.to_string())?;
-        if root.path() != place.cwd {
-            // It was without links when the session's turn began.
-            let error = PatchError::RootChanged { root: place.cwd.clone() };
-            return Err(error.to_string());
-        }
+        let root = place.root().map_err(|error| error.to_string())?;
         let (absolute, outside) = match root.place(named) {
             Lies::Inside(relative) if relative.is_empty() => (root.path().to_owned(), false),
             Lies::Inside(relative) => (root.path().join(relative), false),
@@ -235,6 +231,7 @@ pub(super) fn reads(name: &'static str, target: &Target, does: &str) -> Judgemen
         reason: does.into(),
         command: vec![name.into(), target.path.as_str().into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: format!("{name} of {path}, for this session").into(),
         keys: vec![key],
@@ -269,6 +266,8 @@ pub(super) struct Edit<'a> {
     pub always_asks: bool,
     /// The same edit as a patch, where there is one.
     pub patch: Option<String>,
+    /// And as a unified diff.
+    pub diff: Option<String>,
 }
 
 impl Edit<'_> {
@@ -305,6 +304,7 @@ impl Edit<'_> {
             reason: reason.into(),
             command,
             patch,
+            diff: self.diff.map(Text::from),
             plan_file: None,
             covers: format!("{}, for this session", self.covers).into(),
             keys: vec![Key { what: self.key.into(), risk }],

@@ -123,6 +123,7 @@ fn judgement(wanted: &Wanted) -> Judgement {
         reason: reason.into(),
         command,
         patch: None,
+        diff: None,
         plan_file: None,
         covers: format!("{covers}, for this session").into(),
         keys: vec![Key { what: what.into(), risk: Risk::High }],

@@ -129,6 +129,7 @@ impl Setup {
             places: Places {
                 common: Place {
                     cwd,
+                    root: None,
                     plans: None,
                     outputs: None,
                     todos: None,

@@ -65,6 +65,7 @@ fn proposed(item: u64, effect: Effect, args: &str) -> Event {
         reason: "".into(),
         command: vec!["touch".into(), "a\nb".into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "".into(),
         keys: Vec::new(),

@@ -111,6 +111,7 @@ impl<'a> Choices<'a> {
             reason: self.text(),
             command: self.texts(),
             patch: self.maybe_text(),
+            diff: None,
             plan_file: self.maybe_text(),
             covers: self.text(),
             keys: self.keys(),
@@ -235,6 +236,7 @@ impl<'a> Choices<'a> {
             _ => Operation::Move { from: self.text() },
         };
         let change = FileChange {
+            diff: None,
             path: self.text(),
             operation,
             before: self.maybe_text(),

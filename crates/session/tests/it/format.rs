@@ -20,6 +20,7 @@ use super::make::{
 #[test]
 fn a_completion_with_everything_in_it_comes_back_whole() {
     let change = |operation, before: Option<&str>| FileChange {
+        diff: None,
         path: "src/é \"x\".rs".into(),
         operation,
         before: before.map(Into::into),
@@ -181,7 +182,8 @@ fn every_newer_field_comes_back_whole_and_is_spelled_so() {
     let (agent, cwd, earlier) = (Some(Agent::Got), Some("/e".into()), Some(0));
     let started = Event::TurnStarted { work, agent, cwd, earlier };
     comes_back(started, r#""agent":"got","cwd":"/e","earlier":0"#);
-    let judgement = Judgement { plan_file: Some("p.md".into()), ..judgement(Effect::Plan) };
+    let judgement =
+        Judgement { diff: None, plan_file: Some("p.md".into()), ..judgement(Effect::Plan) };
     let (judgement, answerable, tokens) = (Box::new(judgement), false, 1);
     let args = ASKS_ONE.into();
     let opaque = Some(Opaque { provider: "p".into(), json: r#"{"s": 1.50}"#.into() });

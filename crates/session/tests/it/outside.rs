@@ -68,6 +68,7 @@ fn one_call_has_two_runs_one_stream_and_one_result() {
 fn files_of_both_runs_are_told_in_their_order() {
     let (mut script, item) = running();
     let file = |path: &str| FileChange {
+        diff: None,
         path: path.into(),
         operation: Operation::Create,
         before: None,

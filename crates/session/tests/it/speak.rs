@@ -135,6 +135,7 @@ pub fn judge(judged: &Judged) -> Judgement {
         sandbox: judged.sandbox,
         refusal: judged.refused.then(|| "Never".into()),
         risk,
+        diff: None,
         plan_file: judged.risky.then(|| "plan.md".into()),
         keys: judged.keys.iter().map(key).collect(),
         rule: judged.rule.map(|says| Rule { says, line: format!("{says:?} touch").into() }),

@@ -44,7 +44,7 @@ pub fn stop_tool(sim: &mut Sim, item: ItemId, halt: Halted) -> Run {
 
 fn changed(path: &str) -> FileChange {
     let (operation, before, after) = (Operation::Create, None, None);
-    FileChange { path: path.into(), operation, before, after }
+    FileChange { diff: None, path: path.into(), operation, before, after }
 }
 
 pub fn escape(sim: &mut Sim, halt: Halted) -> Run {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use futures_util::Stream;
 use futures_util::stream;
 use polyloop_sandbox::{
-    Confinement, Exit, IfMissing, Job, Outcome, REPORT_BYTES_MAX, ReadOnly, Refusal, Sandbox,
-    TEMPORARY_DIRECTORY, bash_args, refusal,
+    Confinement, Exit, Job, Outcome, REPORT_BYTES_MAX, Refusal, Sandbox, TEMPORARY_DIRECTORY,
+    bash_args, refusal,
 };
 use polyloop_session::Text;
 use polyloop_session::item::{End, ToolResult};
@@ -24,6 +24,7 @@ use super::Args;
 use super::environment::{Ground, bash, environment};
 use super::output::Output;
 use super::private::secrets;
+use super::protected;
 use super::spill::Spill;
 use super::touched::Touched;
 use crate::shell::unwrapped;
@@ -316,17 +317,7 @@ fn job(args: &Args, place: &Place, was_safe: bool, sandboxed: bool) -> Result<Jo
 /// Blocks while it lists the directory.
 fn sandbox(place: &Place) -> Sandbox {
     let mut sandbox = Sandbox::new(vec![place.cwd.clone()]);
-    let read_only = |name: &str, if_missing| ReadOnly { path: place.cwd.join(name), if_missing };
-    let entries = std::fs::read_dir(&place.cwd).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let there = names.filter(|name| crate::patch::is_protected(name));
-    sandbox.read_only = there.map(|name| read_only(&name, IfMissing::Ignore)).collect();
-    for name in [".git", ".vscode", ".idea", ".polyloop", ".loom"] {
-        sandbox.read_only.push(read_only(name, IfMissing::HoldDirectory));
-    }
-    for name in [".env", ".envrc", "AGENTS.md", "SOUL.md"] {
-        sandbox.read_only.push(read_only(name, IfMissing::HoldFile));
-    }
+    sandbox.read_only = protected::held(&place.cwd);
     let home = std::env::var_os("HOME").map(PathBuf::from);
     sandbox.hidden = place.forbidden.clone();
     sandbox.hidden.extend(secrets(home.as_deref(), &place.cwd));

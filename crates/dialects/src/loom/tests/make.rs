@@ -135,6 +135,7 @@ pub fn judgement(effect: Effect) -> Judgement {
         reason: "It changes files".into(),
         command: vec!["touch".into(), "a".into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "touch".into(),
         keys: vec![Key { what: "touch".into(), risk: Risk::Medium }],

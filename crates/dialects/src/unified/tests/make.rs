@@ -199,6 +199,7 @@ pub fn judgement(effect: Effect) -> Judgement {
         reason: "Delete temporary cache files".into(),
         command: ["rm", "-rf", "/tmp/cache"].map(Into::into).to_vec(),
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "rm -rf /tmp/cache".into(),
         keys: vec![Key { what: "rm -rf /tmp/cache".into(), risk: Risk::Medium }],
