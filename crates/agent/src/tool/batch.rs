@@ -106,7 +106,7 @@ fn parse_call(number: usize, call: &Value) -> Result<Call, Text> {
     let takes_part = |name: &str| !ALONE.contains(&name);
     let Some(spec) = parts().find(|spec| spec.name == name && takes_part(spec.name)) else {
         let known: Vec<&str> = parts().map(|spec| spec.name).filter(|n| takes_part(n)).collect();
-        let (name, known) = (crate::shell::visible(&name), known.join(", "));
+        let (name, known) = (polyloop_session::shown::visible(&name), known.join(", "));
         return Err(match super::find(&name) {
             Some(_) => format!("{NAME}: {here}: {name} cannot be part of a batch; call it alone"),
             None => format!("{NAME}: {here}: there is no tool named {name:?}; use one of {known}"),

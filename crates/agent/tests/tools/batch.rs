@@ -189,6 +189,7 @@ fn failing() {
 
 fn streamed() {
     let ground = Ground::new();
+    ground.write("f", "x\n");
     let mut roll = Roll::new(&ground);
     block_on(async {
         let go = ground.cwd().join("go");
@@ -196,11 +197,15 @@ fn streamed() {
             "echo begun; until [ -e '{}' ]; do sleep 0.05; done; echo done; exit 3",
             go.display()
         );
-        let mut call = start(&ground, &[bash("echo first"), bash(&roll.script(&script))], None);
-        call.until("[1] bash: first\n[2] bash: begun\n").await;
+        let mut call = start(
+            &ground,
+            &[part("read", json!({ "path": "f" })), bash(&roll.script(&script))],
+            None,
+        );
+        call.until("[1] read:      1\tx\n[2] bash: begun\n").await;
         fs::write(go, "").unwrap();
         let ended = call.end().await;
-        assert_eq!(ended.output, "[1] bash: first\n[2] bash: begun\ndone\nExit code 3.\n");
+        assert_eq!(ended.output, "[1] read:      1\tx\n[2] bash: begun\ndone\nExit code 3.\n");
         assert_eq!(ended.seen(), ended.output);
     });
     roll.await_empty();
@@ -237,19 +242,20 @@ fn together() {
 
 fn stops() {
     let ground = Ground::new();
+    ground.write("f", "x\n");
     let mut roll = Roll::new(&ground);
     block_on(async {
         let parts = [
-            bash("echo first"),
+            part("read", json!({ "path": "f" })),
             bash(&roll.script("echo begun; sleep 1000")),
             part("write_file", json!({ "path": "never", "content": "x" })),
         ];
         let mut call = start(&ground, &parts, None);
-        call.until("[1] bash: first\n[2] bash: begun\n").await;
+        call.until("[1] read:      1\tx\n[2] bash: begun\n").await;
         call.stop.cancel();
         let ended = call.end().await;
         assert_eq!(ended.end, End::Interrupted);
-        let want = "[1] bash: first\n[2] bash: error: begun\nInterrupted.\n\
+        let want = "[1] read:      1\tx\n[2] bash: error: begun\nInterrupted.\n\
                     [3] write_file: error: not run: interrupted\n(2 of 3 calls failed: [2] [3])\n";
         assert_eq!(ended.seen(), want);
         let call = start(&ground, &parts, None);
