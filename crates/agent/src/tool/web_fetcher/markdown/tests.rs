@@ -39,7 +39,7 @@ fn pages_are_written_as_markdown() {
         ),
         (
             "<table><tr><th>a<th>b<tr><td><p>c</p><p>d</p></td><td></td><td>e</table>f",
-            "| a | b\n| c d | | e\n\nf\n",
+            "| a | b\n| c d |  | e\n\nf\n",
         ),
         ("<dl><dt>a<dd>b<dd>c</dl>", "a\n: b\n: c\n"),
         ("a<hr>b", "a\n\n---\n\nb\n"),
