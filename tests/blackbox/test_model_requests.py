@@ -15,7 +15,7 @@ from test_models import DONE, MORE, SAY, THINK, answer, bash, opaque, say, strea
 
 TOOLS = ["bash", "read", "write_file", "edit", "multiedit", "apply_patch", "ls", "glob", "grep",
          "move_file", "delete_file", "create_dir", "web_fetcher", "todo_read", "todo_write",
-         "ask_user", "exit_plan_mode", "skill", "remember", "recall", "search_memories",
+         "ask_user", "exit_plan_mode", "batch", "skill", "remember", "recall", "search_memories",
          "list_memories"]
 
 

@@ -54,7 +54,9 @@ pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
     // Leave for a tool is none for what must be asked about wherever it comes from.
     let reaches_out = judgement.effect == Effect::Edit && !judgement.confined;
     let of_tool = place.rules.of_tool(name);
-    let of_tool = of_tool.filter(|rule| rule.says != Says::Allow || !reaches_out);
+    // A batch is what its parts are.
+    let must_ask = reaches_out || name == tool::batch::NAME;
+    let of_tool = of_tool.filter(|rule| rule.says != Says::Allow || !must_ask);
     judgement.rule = rules::stricter(judgement.rule, of_tool);
     judgement
 }

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use polyloop_session::Text;
 use polyloop_session::item::{End, ToolResult};
-use polyloop_session::policy::Judgement;
+use polyloop_session::policy::{Judgement, Key, Leave, Mode};
 use tokio_util::sync::CancellationToken;
 
 use crate::memories::UserMemories;
@@ -20,6 +20,7 @@ use crate::rules::Rules;
 pub mod apply_patch;
 pub mod ask_user;
 pub mod bash;
+pub mod batch;
 pub mod create_dir;
 pub mod delete_file;
 pub mod edit;
@@ -75,9 +76,27 @@ pub struct Run {
     pub args: Text,
     pub place: Arc<Place>,
     pub sandboxed: bool,
-    /// Nobody was asked, because it was judged safe: if it is not any more, it must not run.
-    pub safe: bool,
+    /// None if a person said yes to this very call.
+    pub unasked: Option<Unasked>,
     pub stop: CancellationToken,
+}
+
+impl Run {
+    /// Nobody was asked, because it was judged safe: if it is not any more, it must not run.
+    pub fn is_safe(&self) -> bool {
+        self.unasked.as_ref().is_some_and(|unasked| match unasked.leave {
+            Leave::Reads | Leave::Safe => true,
+            Leave::Mode { .. } | Leave::Granted | Leave::Rule { .. } | Leave::Person => false,
+        })
+    }
+}
+
+/// By what a call runs that nobody was asked about, and what else the session lets run unasked.
+#[derive(Clone, Debug)]
+pub struct Unasked {
+    pub leave: Leave,
+    pub mode: Mode,
+    pub grants: Arc<[Key]>,
 }
 
 /// Where a session works, and what it must keep its hands off.
@@ -161,6 +180,7 @@ pub static ALL: &[&dyn Tool] = &[
     &todo_write::TodoWrite,
     &ask_user::AskUser,
     &exit_plan_mode::ExitPlanMode,
+    &batch::Batch,
     &skill::Skill,
     &remember::Remember,
     &recall::Recall,

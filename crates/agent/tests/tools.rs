@@ -9,6 +9,7 @@
 mod tools {
     pub mod apply_patch;
     pub mod bash;
+    pub mod batch;
     pub mod diffs;
     pub mod edits;
     pub mod git;
@@ -43,10 +44,10 @@ use futures_util::stream::BoxStream;
 use polyloop_agent::memories::Memories;
 use polyloop_agent::patch::Journal;
 use polyloop_agent::tool::web_fetcher::PrivateAddresses;
-use polyloop_agent::tool::{Place, Progress, Run, Tool};
+use polyloop_agent::tool::{Place, Progress, Run, Tool, Unasked};
 use polyloop_sandbox::Helper;
 use polyloop_session::item::{End, ToolResult};
-use polyloop_session::policy::Judgement;
+use polyloop_session::policy::{Judgement, Leave, Mode};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
     let tests = [
         tools::apply_patch::ALL,
         tools::bash::ALL,
+        tools::batch::ALL,
         tools::diffs::ALL,
         tools::edits::ALL,
         tools::git::ALL,
@@ -179,7 +181,7 @@ impl Ground {
             args: args.to_string().into(),
             place: self.place.clone(),
             sandboxed: false,
-            safe: false,
+            unasked: None,
             stop: stop.clone(),
         };
         Call { stream: tool.run(run), stop, output: String::new() }
@@ -188,6 +190,15 @@ impl Ground {
     fn finish(&self, tool: &dyn Tool, args: serde_json::Value) -> Ended {
         block_on(async { self.start(tool, args).end().await })
     }
+}
+
+/// Nobody was asked, because it was judged safe.
+fn safe() -> Unasked {
+    unasked(Leave::Safe, Mode::Suggest)
+}
+
+fn unasked(leave: Leave, mode: Mode) -> Unasked {
+    Unasked { leave, mode, grants: Arc::from([]) }
 }
 
 struct Call {

@@ -14,7 +14,7 @@ use crate::event::{
 };
 use crate::id::{CallId, ItemId, MessageId, Seq, Text, Timestamp, TurnId, WaitId};
 use crate::item::{End, Fault, ItemKind, Opaque, Part, ToolResult, Usage};
-use crate::policy::{Effect, Judgement, Key, Mode};
+use crate::policy::{Effect, Judgement, Key, Leave, Mode};
 use crate::retry::TOO_LONG_CODE;
 use crate::wait::{Answer, Ask, Who};
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::{FutureExt, StreamExt};
 use polyloop_session::event::Purpose;
 use polyloop_session::item::ItemKind;
+use polyloop_session::policy::Leave;
 use polyloop_session::state::{SHUTDOWN_VIA, ToolPhase};
 use polyloop_session::wait::Who;
 use polyloop_session::{
@@ -20,7 +21,7 @@ use crate::log::LogError;
 use crate::model::Model;
 use crate::perform::{self, Asked, Performed, Ran};
 use crate::subscriber::{Power, View};
-use crate::tool::{Place, Run};
+use crate::tool::{Place, Run, Unasked};
 
 /// Reports taken in at one wake-up before the journal is written and clients are sent anything.
 const REPORTS_TOGETHER_MAX: usize = 64;
@@ -126,11 +127,19 @@ impl<V: View> Actor<V> {
     fn tool(&self, id: ItemId, place: Arc<Place>, stop: CancellationToken) -> Option<Ran> {
         let item = self.state.turn()?.items.get(&id)?;
         let ItemKind::ToolCall { name, .. } = &item.kind else { return None };
-        let Some(ToolPhase::Running { args, sandboxed, safe, reads: _ }) = &item.tool else {
+        let Some(ToolPhase::Running { args, sandboxed, leave, reads: _ }) = &item.tool else {
             return None;
         };
-        let (args, sandboxed, safe) = (args.clone(), sandboxed.is_some(), *safe);
-        let run = Run { args, place, sandboxed, safe, stop };
+        let unasked = match leave {
+            Leave::Person => None,
+            leave => Some(Unasked {
+                leave: leave.clone(),
+                mode: self.state.mode(),
+                grants: self.state.grants().into(),
+            }),
+        };
+        let (args, sandboxed) = (args.clone(), sandboxed.is_some());
+        let run = Run { args, place, sandboxed, unasked, stop };
         Some(Ran { item: id, name: name.clone(), run, again: item.stopped.is_some() })
     }
 

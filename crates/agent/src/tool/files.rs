@@ -122,7 +122,7 @@ impl Target {
 
     /// An error if nobody was asked about what was inside when it was judged and is not any more.
     pub(super) fn check_asked(&self, run: &Run) -> Result<(), String> {
-        if run.safe && self.outside {
+        if run.is_safe() && self.outside {
             let (path, real) = (self.shown(), shown(&self.real.to_string_lossy()));
             return Err(format!("{path}: outside the working directory by now (really {real})"));
         }

@@ -191,7 +191,7 @@ fn stopped() {
     let stop = CancellationToken::new();
     stop.cancel();
     let args = patch("*** Add File: x\n+x\n").to_string().into();
-    let run = Run { args, place: ground.place.clone(), sandboxed: false, safe: false, stop };
+    let run = Run { args, place: ground.place.clone(), sandboxed: false, unasked: None, stop };
     let progress = block_on(ApplyPatch.run(run).collect::<Vec<_>>());
     assert!(matches!(progress.as_slice(), [Progress::Ended { end: End::Interrupted, .. }]));
     assert!(!ground.cwd().join("x").exists());

@@ -196,7 +196,7 @@ fn not_started() {
     for helper in ["/nosuch/helper", "/bin/false"] {
         let place = Place { helper: Helper::at(helper), ..(*ground.place).clone() };
         let run = Run {
-            safe: false,
+            unasked: None,
             args: json!({ "command": "touch started" }).to_string().into(),
             place: Arc::new(place),
             sandboxed: false,
@@ -234,7 +234,7 @@ fn kept() {
 
 fn run_sandboxed(place: Place, script: &str) -> Vec<Progress> {
     let run = Run {
-        safe: false,
+        unasked: None,
         args: json!({ "command": script }).to_string().into(),
         place: Arc::new(place),
         sandboxed: true,

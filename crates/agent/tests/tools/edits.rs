@@ -428,7 +428,7 @@ fn stopped() {
         stop.cancel();
         let path = if name == "create_dir" { "new" } else { "f" };
         let args = call(name, path).to_string().into();
-        let run = Run { args, place: ground.place.clone(), sandboxed: false, safe: false, stop };
+        let run = Run { args, place: ground.place.clone(), sandboxed: false, unasked: None, stop };
         let progress = block_on(tool(name).run(run).collect::<Vec<_>>());
         assert!(matches!(progress.as_slice(), [Progress::Ended { end: End::Interrupted, .. }]));
     }

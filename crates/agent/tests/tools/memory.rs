@@ -115,7 +115,7 @@ fn written() {
             args: args.as_str().into(),
             place: ground.place.clone(),
             sandboxed: false,
-            safe: false,
+            unasked: None,
             stop: Default::default(),
         };
         let stop = Default::default();

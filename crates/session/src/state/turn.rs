@@ -153,14 +153,13 @@ pub enum ToolPhase {
         ask: Box<Ask>,
         answer: Box<Answer>,
     },
-    /// `reads`: it may run beside other reading calls. `safe`: it runs unasked because it was
-    /// judged safe.
+    /// `reads`: it may run beside other reading calls.
     Running {
         args: Text,
         /// In the sandbox, with what it was judged by.
         sandboxed: Option<Box<Judgement>>,
         reads: bool,
-        safe: bool,
+        leave: Leave,
     },
 }
 
@@ -242,8 +241,8 @@ impl Turn {
                 let proposed = Proposed { seq: entry.seq, args, tokens: *tokens, opaque };
                 self.propose(*item, tool, proposed, line);
             }
-            Event::ToolStarted { item, sandboxed, leave: _ } => {
-                self.tool_started(*item, *sandboxed);
+            Event::ToolStarted { item, sandboxed, leave } => {
+                self.tool_started(*item, *sandboxed, leave.as_ref());
             }
             Event::SandboxRefused { item, reason, text, result, answerable } => {
                 let (reason, text, result) = (reason.clone(), text.clone(), (**result).clone());
@@ -403,21 +402,23 @@ impl Turn {
         line.push(proposed.seq, proposed.tokens, piece);
     }
 
-    fn tool_started(&mut self, item: ItemId, sandboxed: bool) {
+    fn tool_started(&mut self, item: ItemId, sandboxed: bool, leave: Option<&Leave>) {
         let Some(Item { tool: Some(phase), .. }) = self.items.get_mut(&item) else { return };
-        let (args, judgement, reads, safe) = match phase {
+        let (args, judgement, reads, leave) = match phase {
             ToolPhase::Proposed { args, judgement, .. } => {
                 let reads = judgement.effect == Effect::Read;
-                (args.clone(), Some(judgement.clone()), reads, judgement.safe)
+                // Entries of earlier versions do not say it; the strictest is taken for them.
+                let leave = leave.cloned().unwrap_or(Leave::Safe);
+                (args.clone(), Some(judgement.clone()), reads, leave)
             }
-            ToolPhase::Approved { args } => (args.clone(), None, false, false),
+            ToolPhase::Approved { args } => (args.clone(), None, false, Leave::Person),
             ToolPhase::Waiting { .. }
             | ToolPhase::Denied { .. }
             | ToolPhase::Answered { .. }
             | ToolPhase::Running { .. } => return,
         };
         let sandboxed = judgement.filter(|_| sandboxed);
-        *phase = ToolPhase::Running { args, sandboxed, reads, safe };
+        *phase = ToolPhase::Running { args, sandboxed, reads, leave };
     }
 
     /// The call is proposed again, as one for which there is no sandbox.

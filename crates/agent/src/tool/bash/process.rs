@@ -97,7 +97,8 @@ impl Running {
     async fn start(run: Run) -> Result<Running, Progress> {
         let started = Instant::now();
         let failed = |why: String| ended(End::Failed, None, Some(why), started);
-        let Run { args, place, sandboxed, safe, stop } = run;
+        let safe = run.is_safe();
+        let Run { args, place, sandboxed, unasked: _, stop } = run;
         let args = Args::parse(&args).map_err(|why| failed(why.to_string()))?;
         if sandboxed && !place.sandbox {
             return Err(failed(NO_SANDBOX.to_owned()));

@@ -23,7 +23,7 @@ fn pages_are_written_as_markdown() {
         ),
         (
             "<ul><li>a<li><p>b</p><p>c</p><li>d<ol start=9><li>e<li>f</ol></ul>g",
-            "- a\n- b\n\n  c\n- d\n  9. e\n  10. f\n\ng\n",
+            "- a\n- b\n\n  c\n\n- d\n  9. e\n  10. f\n\ng\n",
         ),
         ("<blockquote>a<br>b<p>c</blockquote>d", "> a\n> b\n>\n> c\n\nd\n"),
         (
@@ -39,7 +39,7 @@ fn pages_are_written_as_markdown() {
         ),
         (
             "<table><tr><th>a<th>b<tr><td><p>c</p><p>d</p></td><td></td><td>e</table>f",
-            "| a | b\n| c d | | e\n\nf\n",
+            "| a | b\n| c d |  | e\n\nf\n",
         ),
         ("<dl><dt>a<dd>b<dd>c</dl>", "a\n: b\n: c\n"),
         ("a<hr>b", "a\n\n---\n\nb\n"),
