@@ -19,6 +19,7 @@ use polyloop_session::policy::{Key, Risk};
 
 mod cover;
 mod expand;
+mod filter;
 mod grammar;
 mod look;
 mod parts;

@@ -13,6 +13,8 @@ mod tools {
     pub mod diffs;
     pub mod edits;
     pub mod git;
+    pub mod jail;
+    pub mod labels;
     pub mod literal;
     pub mod memory;
     pub mod memory_random;
@@ -72,6 +74,12 @@ fn main() -> ExitCode {
         tools::patch_cases::apply_in(directory);
         return ExitCode::SUCCESS;
     }
+    if let [role, world, list, how] = args.as_slice()
+        && role == tools::jail::ROLE
+    {
+        tools::jail::serve(world, list, how);
+        return ExitCode::SUCCESS;
+    }
     let tests = [
         tools::apply_patch::ALL,
         tools::bash::ALL,
@@ -79,6 +87,7 @@ fn main() -> ExitCode {
         tools::diffs::ALL,
         tools::edits::ALL,
         tools::git::ALL,
+        tools::labels::ALL,
         tools::literal::ALL,
         tools::memory::ALL,
         tools::memory_random::ALL,

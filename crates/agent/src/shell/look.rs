@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::expand::{Arg, Found, matches};
+use super::expand::{Arg, Found, Kind};
+use super::filter::Entry;
 use super::path::{Want, check, real};
 use super::repository::{self, Looks};
-use super::secrets::is_secret;
+use super::secrets::{is_secret, secret_name};
 use super::show::brief;
 use super::walk::Names;
 use super::{Scope, WORDS_MAX};
@@ -46,10 +47,19 @@ pub(super) struct Look<'a> {
 pub(super) struct Tree {
     /// A link that leads out of the working directory.
     pub(super) leads_out: Option<String>,
-    /// A name that some programs take apart, or for an option, or a thing that is no file.
-    pub(super) odd: Option<String>,
-    /// Names that people use for secrets.
-    pub(super) secrets: Vec<String>,
+    /// What nobody may hand on unseen: links that lead out, things that are no files, and names
+    /// that some programs take apart or for an option, with all that is below them.
+    odd: Vec<Odd>,
+    /// What has a name that people use for secrets, is below one, or is a link to one.
+    secrets: Vec<(String, Entry)>,
+}
+
+#[derive(Clone, Debug)]
+struct Odd {
+    name: String,
+    entry: Entry,
+    /// For people.
+    shown: String,
 }
 
 impl<'a> Look<'a> {
@@ -167,24 +177,41 @@ impl<'a> Look<'a> {
 
     fn walk_tree(&self, root: &Path) -> Result<Tree, String> {
         let mut tree = Tree::default();
-        let mut open = vec![root.to_owned()];
-        while let Some(directory) = open.pop() {
+        let mut open = vec![(root.to_owned(), false, false)];
+        while let Some((directory, below_odd, below_secret)) = open.pop() {
             let Ok(entries) = directory.read_dir() else { continue };
-            for entry in entries.flatten() {
+            for found in entries.flatten() {
                 Self::count(&self.names, 1, NAMES_MAX)?;
-                let path = entry.path();
-                let Ok(kind) = entry.file_type() else { continue };
-                tree.note(&entry.file_name().to_string_lossy());
-                if kind.is_dir() {
-                    open.push(path);
+                let path = found.path();
+                let Ok(kind) = found.file_type() else { continue };
+                let name = found.file_name().to_string_lossy().into_owned();
+                let mut odd = below_odd || is_odd(&name);
+                let mut secret = below_secret || is_secret(&name);
+                let entry = if kind.is_dir() {
+                    open.push((path.clone(), odd, secret));
+                    Entry::Directory
                 } else if kind.is_symlink() {
                     Self::count(&self.paths, 1, PATHS_MAX)?;
-                    let real = path.canonicalize();
-                    if !real.is_ok_and(|real| real.starts_with(&self.scope.cwd)) {
-                        tree.leads_out = Some(self.shown(&path));
+                    let real = path.canonicalize().ok();
+                    match real.as_ref().and_then(|real| real.strip_prefix(&self.scope.cwd).ok()) {
+                        Some(inside) => secret |= secret_name(inside).is_some(),
+                        None => {
+                            tree.leads_out = Some(self.shown(&path));
+                            odd = true;
+                        }
                     }
-                } else if !kind.is_file() {
-                    tree.odd = Some(self.shown(&path));
+                    Entry::Link
+                } else if kind.is_file() {
+                    Entry::File
+                } else {
+                    odd = true;
+                    Entry::Other
+                };
+                if secret {
+                    tree.secrets.push((name.clone(), entry));
+                }
+                if odd {
+                    tree.odd.push(Odd { name, entry, shown: self.shown(&path) });
                 }
             }
         }
@@ -203,15 +230,24 @@ impl<'a> Look<'a> {
         }
         let mut secrets = Vec::new();
         for root in &names.roots {
-            let operand = root.exact().ok_or("where names come from is not known")?;
+            let operand = match root.kind {
+                Kind::Literal | Kind::Matched => root.text.as_str(),
+                Kind::Unknown | Kind::AnyWords | Kind::Pipe | Kind::Found(_) => {
+                    return Err("where names come from is not known".to_owned());
+                }
+            };
+            if operand.split('/').any(is_odd) {
+                return Err(format!("`{}` is among the names", brief(operand)));
+            }
             let tree = self.tree(cwd, operand)?;
-            if let Some(name) = tree.leads_out.as_ref().or(tree.odd.as_ref()) {
-                return Err(format!("`{name}` is among the names"));
+            let taken = |odd: &&Odd| names.filter.may_take(&odd.name, odd.entry);
+            if let Some(odd) = tree.odd.iter().find(taken) {
+                return Err(format!("`{}` is among the names", odd.shown));
             }
             secrets.extend(tree.secrets.iter().cloned());
         }
-        let fits = |name: &String| names.patterns.iter().all(|pattern| matches(pattern, name));
-        let secret = secrets.into_iter().find(fits);
+        let taken = |(name, entry): &(String, Entry)| names.filter.may_take(name, *entry);
+        let secret = secrets.into_iter().find(taken).map(|(name, _)| name);
         Ok(Rc::new(Found { cwd: cwd.to_owned(), secret }))
     }
 
@@ -230,16 +266,10 @@ impl<'a> Look<'a> {
     }
 }
 
-impl Tree {
-    fn note(&mut self, name: &str) {
-        let split = |c: char| c.is_whitespace() || c.is_control() || "'\"\\*?[\u{fffd}".contains(c);
-        if name.contains(split) || name.starts_with(['-', '(', ')', '!', ',']) {
-            self.odd = Some(brief(name));
-        }
-        if is_secret(name) {
-            self.secrets.push(name.to_owned());
-        }
-    }
+/// Whether some program takes a name apart, or for an option.
+fn is_odd(name: &str) -> bool {
+    let split = |c: char| c.is_whitespace() || c.is_control() || "'\"\\*?[\u{fffd}".contains(c);
+    name.contains(split) || name.starts_with(['-', '(', ')', '!', ','])
 }
 
 /// Without `.` and `..`, by the text alone.

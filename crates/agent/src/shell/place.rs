@@ -10,7 +10,7 @@ use super::show::brief;
 pub const SAFE_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// Programs that people install for themselves, under names that mean nothing else.
-const OFTEN_OWN: &[&str] = &["fd", "fdfind", "gawk", "git", "jq", "rg", "tree"];
+const OFTEN_OWN: &[&str] = &["bat", "fd", "fdfind", "gawk", "git", "jq", "rg", "tree", "yq"];
 
 const TEMPORARY: &[&str] = &["/tmp", "/var/tmp"];
 

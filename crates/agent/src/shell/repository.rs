@@ -42,6 +42,10 @@ pub(super) fn check(cwd: &Path, looks: Looks, scope: &Scope) -> Result<(), Strin
         return Err(format!("`{}` is a bare repository", brief(&top.display().to_string())));
     };
     let (git, common) = match found.file_type() {
+        // Its configuration would be somewhere else.
+        kind if kind.is_dir() && git.join("commondir").symlink_metadata().is_ok() => {
+            return Err("`.git` leads elsewhere".to_owned());
+        }
         kind if kind.is_dir() => (git.clone(), git),
         kind if kind.is_file() => worktree(&git)?,
         _ => return Err("`.git` is a link".to_owned()),

@@ -12,11 +12,13 @@ use std::sync::LazyLock;
 use polyloop_session::shown::{is_deceptive, visible};
 
 use super::expand::{Arg, Kind};
+use super::filter::{Entry, Filter};
 use super::path::Want;
-use super::programs::{Class, class};
+use super::programs::{Class, class, listed};
 use super::show::brief;
 use super::walk::{Names, State, Stream, Walk};
 
+mod archives;
 mod awk;
 mod data;
 mod files;
@@ -50,6 +52,9 @@ pub(super) struct Rule {
     names: &'static str,
     /// …and nothing else, if these are the only others.
     beside: &'static str,
+    /// It prints the names of the files it is given and nothing else, if these are the only
+    /// options.
+    echoes: &'static str,
     lines: Lines,
 }
 
@@ -87,6 +92,7 @@ const NOTHING: Rule = Rule {
     instead: "",
     names: "",
     beside: "",
+    echoes: "",
     lines: Lines::Changes,
 };
 
@@ -110,23 +116,31 @@ const OWN: &[(&str, Check)] = &[
     ("date", data::date),
     ("find", find::check),
     ("git", git::check),
-    ("gzip", data::gzip),
+    ("bunzip2 bzip2 gunzip gzip unxz unzstd xz zstd", archives::gzip),
+    ("iconv", data::iconv),
     ("ip", system::ip),
     ("jq", data::jq),
+    ("netstat", system::netstat),
     ("nice", run::nice),
+    ("openssl", data::openssl),
     ("printenv", system::printenv),
     ("printf", data::printf),
     ("ps", system::ps),
     ("sed", sed::check),
     ("sleep", data::sleep),
-    ("tar", data::tar),
+    ("tar", archives::tar),
     ("test [", test::check),
     ("timeout", run::timeout),
-    ("unzip", data::unzip),
+    ("unzip", archives::unzip),
     ("xargs", run::xargs),
+    ("yq", data::yq),
 ];
 
-const TABLES: &[&[Rule]] = &[data::RULES, files::RULES, search::RULES, system::RULES, text::RULES];
+const TABLES: &[&[Rule]] =
+    &[archives::RULES, data::RULES, files::RULES, search::RULES, system::RULES, text::RULES];
+
+/// Programs that take `@file` for options, and read them from there.
+const TAKE_OPTIONS_FROM_FILES: &str = "nm objdump readelf size strings";
 
 enum Known {
     Own(Check),
@@ -261,16 +275,38 @@ impl Call<'_, '_> {
         if parsed.has_any(rule.names) && parsed.has_only(rule.names, rule.beside) {
             let roots =
                 if operands.is_empty() { vec![Arg::literal(".")] } else { operands.to_vec() };
-            return Ok(Stream::Names(Rc::new(self.names(roots))));
+            // A link is passed over where links are not followed, unless it was named.
+            let filter = match want == Want::Tree && !given(rule.follows) {
+                true => Filter::Is(Entry::File),
+                false => Filter::Any,
+            };
+            return Ok(Stream::Names(Rc::new(self.names(roots, filter))));
+        }
+        if !rule.echoes.is_empty() && self.echoes(rule, parsed) {
+            return Ok(Stream::Names(Rc::new(self.names(operands.to_vec(), Filter::Any))));
         }
         let whole = matches!(rule.lines, Lines::Passes(unless) if !parsed.has_any(unless));
         let passes = whole && operands.is_empty() && want != Want::Tree;
         Ok(if passes { self.stdin.clone() } else { Stream::Data })
     }
 
+    /// Whether the names of the operands are what it prints; of a directory it would print those
+    /// of what is in it.
+    fn echoes(&self, rule: &Rule, parsed: &Parsed) -> bool {
+        let alone = |arg: &Arg| match arg.kind {
+            Kind::Literal | Kind::Matched => {
+                parsed.has_any("-d") || !self.state.cwd.join(&arg.text).is_dir()
+            }
+            Kind::Unknown | Kind::AnyWords | Kind::Pipe | Kind::Found(_) => false,
+        };
+        !parsed.operands.is_empty()
+            && parsed.has_only(rule.echoes, "")
+            && parsed.operands.iter().all(alone)
+    }
+
     /// Names of these paths, or of what is below them.
-    fn names(&self, roots: Vec<Arg>) -> Names {
-        Names { cwd: self.state.cwd.clone(), roots, patterns: Vec::new() }
+    fn names(&self, roots: Vec<Arg>, filter: Filter) -> Names {
+        Names { cwd: self.state.cwd.clone(), roots, filter }
     }
 
     fn check_paths(&self, operands: &[Arg], want: Want) -> Result<(), String> {
@@ -285,6 +321,12 @@ impl Call<'_, '_> {
             Kind::Literal if arg.text == "-" => Ok(()),
             // An option, as it was written once: `tail +5f` waits for more.
             Kind::Literal if arg.text.starts_with('+') => Err(self.not_listed(arg)),
+            Kind::Literal | Kind::Matched | Kind::Found(_)
+                if listed(TAKE_OPTIONS_FROM_FILES, self.program)
+                    && (arg.text.is_empty() || arg.text.starts_with('@')) =>
+            {
+                Err(format!("`{}` may take a name for options", self.program))
+            }
             Kind::Literal | Kind::Matched => self.walk.look.path(&self.state.cwd, &arg.text, want),
             Kind::Pipe => Ok(()),
             Kind::Found(found) => match &found.secret {

@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use super::Scope;
 use super::expand::{self, Arg, Value};
+use super::filter::Filter;
 use super::grammar::{Body, Command, Joint, List, Pipeline, Redirect, Word};
 use super::look::Look;
 use super::path::Want;
@@ -33,12 +34,14 @@ const SCRIPTS_MAX: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) cwd: PathBuf,
+    /// Where `cd -` leads, if the script itself came from there.
+    before: Option<PathBuf>,
     variables: Rc<BTreeMap<String, Value>>,
 }
 
 impl State {
     pub(super) fn at(cwd: &Path) -> State {
-        State { cwd: cwd.to_owned(), variables: Rc::default() }
+        State { cwd: cwd.to_owned(), before: None, variables: Rc::default() }
     }
 
     pub(super) fn value(&self, name: &str) -> Option<&Value> {
@@ -105,8 +108,8 @@ pub(super) struct Names {
     pub(super) cwd: PathBuf,
     /// The paths that they are, or that they are below of.
     pub(super) roots: Vec<Arg>,
-    /// Patterns that all of them match.
-    pub(super) patterns: Vec<String>,
+    /// What is known of those that are printed.
+    pub(super) filter: Filter,
 }
 
 /// Whether a command with these words runs although it is not harmless.
@@ -308,8 +311,13 @@ impl<'a> Walk<'a> {
             Redirect::Text(Some(word)) => self.single(word, state).map(drop),
             Redirect::Read(word) => {
                 let file = self.target(word, state)?;
-                match file.kind {
+                match &file.kind {
                     expand::Kind::Pipe => Ok(()),
+                    // One name: several would be an error of bash.
+                    expand::Kind::Found(found) if found.secret.is_none() => {
+                        self.reads();
+                        Ok(())
+                    }
                     _ => {
                         self.reads();
                         let file = file.exact().ok_or("it reads a file that is not known yet")?;
@@ -331,7 +339,7 @@ impl<'a> Walk<'a> {
     fn target(&self, word: &Word, state: &Rc<State>) -> Result<Arg, String> {
         let args = self.arguments(std::slice::from_ref(word), state)?;
         match <[Arg; 1]>::try_from(args) {
-            Ok([arg]) if arg.is_single() => Ok(arg),
+            Ok([arg]) if arg.is_single() || matches!(arg.kind, expand::Kind::Found(_)) => Ok(arg),
             _ => Err("a redirection that leads to several files, or to none".to_owned()),
         }
     }

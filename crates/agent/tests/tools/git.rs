@@ -12,6 +12,10 @@ use serde_json::json;
 
 use crate::{Ground, Test};
 
+mod hostile;
+
+use hostile::HOSTILE;
+
 pub const ALL: &[Test] = &[
     ("git_reads_run_unasked_in_a_harmless_repository", harmless),
     ("no_repository_makes_git_run_something_unasked", hostile),
@@ -112,123 +116,6 @@ fn trap(ground: &Ground) -> String {
     path.display().to_string()
 }
 
-type Set = fn(&Ground, &str);
-
-fn config(ground: &Ground, key: &str, value: &str) {
-    run(ground, &format!("git config '{key}' '{value}'"));
-}
-
-/// What a repository may hold, and whether one of the reads closes the trap when allowed.
-const HOSTILE: &[(&str, Set, bool)] = &[
-    ("core.fsmonitor", |ground, trap| config(ground, "core.fsmonitor", trap), true),
-    ("core.pager", |ground, trap| config(ground, "core.pager", trap), false),
-    ("diff.external", |ground, trap| config(ground, "diff.external", trap), true),
-    (
-        "diff.d.command",
-        |ground, trap| {
-            config(ground, "diff.d.command", trap);
-            ground.write(".gitattributes", "* diff=d\n");
-        },
-        true,
-    ),
-    (
-        "diff.d.textconv",
-        |ground, trap| {
-            config(ground, "diff.d.textconv", trap);
-            ground.write(".gitattributes", "* diff=d\n");
-        },
-        true,
-    ),
-    (
-        "filter.f.clean",
-        |ground, trap| {
-            config(ground, "filter.f.clean", trap);
-            config(ground, "filter.f.smudge", trap);
-            ground.write(".gitattributes", "* filter=f\n");
-        },
-        true,
-    ),
-    (
-        "gpg.program",
-        |ground, trap| {
-            config(ground, "gpg.program", trap);
-            config(ground, "log.showSignature", "true");
-        },
-        false,
-    ),
-    ("alias.status", |ground, trap| config(ground, "alias.st", &format!("!{trap}")), false),
-    (
-        "core.hooksPath",
-        |ground, trap| {
-            let hooks = ground.cwd().join("hooks");
-            fs::create_dir(&hooks).unwrap();
-            for hook in ["post-index-change", "fsmonitor-watchman", "pre-auto-gc"] {
-                fs::copy(trap, hooks.join(hook)).unwrap();
-            }
-            config(ground, "core.hooksPath", &hooks.display().to_string());
-        },
-        false,
-    ),
-    (
-        "include.path",
-        |ground, trap| {
-            ground.write("more", &format!("[core]\n\tfsmonitor = {trap}\n"));
-            config(ground, "include.path", "../more");
-        },
-        true,
-    ),
-    (
-        "config.worktree",
-        |ground, trap| {
-            config(ground, "extensions.worktreeConfig", "true");
-            ground.write(".git/config.worktree", &format!("[core]\n\tfsmonitor = {trap}\n"));
-        },
-        true,
-    ),
-    (
-        "a bare repository around the files",
-        |ground, trap| {
-            run(ground, "mv .git sub/x && mv sub/x/* . && rm -r sub/x");
-            let config = fs::read_to_string(ground.cwd().join("config")).unwrap();
-            let config = config.replace("bare = false", "bare = false\n\tworktree = .");
-            ground.write("config", &format!("{config}\n\tfsmonitor = {trap}\n"));
-        },
-        true,
-    ),
-    ("a repository inside", repository_inside, true),
-    (
-        "a repository inside, in a packed index",
-        |ground, trap| {
-            run(ground, "git update-index --index-version 4");
-            repository_inside(ground, trap);
-        },
-        true,
-    ),
-    (
-        "a link instead of .git",
-        |ground, trap| {
-            config(ground, "core.fsmonitor", trap);
-            run(ground, "mv .git ../out/git && ln -s ../out/git .git");
-        },
-        true,
-    ),
-    (
-        "a file instead of .git",
-        |ground, trap| {
-            config(ground, "core.fsmonitor", trap);
-            run(ground, "mv .git ../out/git && echo 'gitdir: ../out/git' > .git");
-        },
-        true,
-    ),
-];
-
-fn repository_inside(ground: &Ground, trap: &str) {
-    let commit = "git -c user.name=A -c user.email=a@b commit -qm one";
-    run(ground, &format!("cd sub && git init -q . && git add b.txt && {commit}"));
-    run(ground, "git rm -qr --cached sub; git add sub");
-    run(ground, &format!("git -C sub config core.fsmonitor '{trap}'; touch sub/b.txt"));
-}
-
 fn hostile() {
     let (mut asked, mut ran, mut closed) = (0, 0, 0);
     for (name, set, closes) in HOSTILE {
@@ -252,7 +139,12 @@ fn hostile() {
         closed += u32::from(mark.exists());
         assert!(!closes || mark.exists(), "{name}: the trap does not work");
     }
-    println!("{asked} reads asked about, {ran} run, 0 traps closed; {closed} close when allowed");
+    println!(
+        "{} repositories, {} reads each: {asked} asked about, {ran} run, 0 traps closed; {closed} \
+         close when allowed",
+        HOSTILE.len(),
+        READS.len(),
+    );
     assert_eq!(asked + ran, HOSTILE.len() * READS.len());
 }
 

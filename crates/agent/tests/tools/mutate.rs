@@ -1,40 +1,25 @@
 //! Mutated commands: what is judged safe must change nothing, show nothing from outside, and run no
 //! program but those it names.
 //!
-//! `POLYLOOP_COMMANDS` says how many are judged (the long run takes 100,000), `POLYLOOP_SEED` where
-//! the random choices begin. Of those judged safe some are run, with programs of their own: the
-//! real ones that may run, and traps by the names of others.
+//! `POLYLOOP_COMMANDS` says how many are judged (the long run takes 100,000), `POLYLOOP_RUNS` how
+//! many of those judged safe are run (10,000), `POLYLOOP_SEED` where the random choices begin.
 
-use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::collections::BTreeSet;
 
-use polyloop_agent::shell::{SAFE_PATH, Scope, quote};
-use polyloop_sandbox::{Confinement, Helper, Job};
-use serde_json::Value;
+use super::jail::Jail;
+use super::labels;
+use crate::Test;
 
-use crate::{Ground, Test};
+pub const ALL: &[Test] = &[
+    ("mutated_commands_that_are_safe_change_nothing", mutated),
+    ("what_is_not_safe_is_seen_and_does_not_run_unasked", faults),
+];
 
-pub const ALL: &[Test] = &[("mutated_commands_that_are_safe_change_nothing", mutated)];
+const COMMANDS: usize = 2_000;
+const RUNS: usize = 200;
 
-const COMMANDS: usize = 3_000;
-const RUNS_MAX: usize = 3_000;
-
-/// What stands in the file outside that no output may show.
-const MARK: &str = "outside-7f3a";
-
-/// Programs that safe commands may name. All others are traps.
-const REAL: &str = "[ arch awk b2sum base32 base64 basename bash bc cat cksum cmp column comm cut \
-    date df diff dir dirname du egrep env expand expr factor fgrep file find fmt fold free getconf \
-    git grep groups gzip head hexdump hostname id join jq locale logname ls lscpu mawk md5sum nice \
-    nl nm nproc numfmt objdump od paste pgrep pidof pr printenv printf ps pwd readelf readlink \
-    realpath rev rg sed seq sh sha1sum sha256sum shuf size sleep sort ss stat strings sum tac tail \
-    tar test timeout tr tree true tsort tty uname unexpand uniq unzip uptime users vmstat w wc \
-    whereis which who whoami xargs xxd zcat";
-
-const TRAPS: &str = "chmod cp curl dd dig ed fd install less ln make man mkdir mktemp more mv nc \
-    node perl ping python3 rm rmdir ruby split ssh su sudo tee touch truncate vim wget zip";
+/// Scripts that are run one after the other before their traces are looked at.
+const BATCH: usize = 50;
 
 /// Words and signs that change what a command does.
 const PIECES: &[&str] = &[
@@ -62,19 +47,19 @@ const PIECES: &[&str] = &[
     "-I{}",
     "--",
     "-",
-    "../out/victim",
+    "../outside/secret.txt",
     "/etc/passwd",
-    "leaf",
-    "linked/victim",
+    "link-secret",
+    "link-out/secret.txt",
     "~",
-    "~/victim",
-    "$HOME/victim",
+    "~/secret.txt",
+    "$HOME/secret.txt",
     ".env",
     "payload.sh",
     "./payload.sh",
     "*",
     "src/*",
-    "../out/*",
+    "../outside/*",
     "l*",
     "{a.txt,-delete}",
     "{1..3}",
@@ -100,7 +85,7 @@ const PIECES: &[&str] = &[
     ">/dev/null",
     "2>&1",
     "<a.txt",
-    "<../out/victim",
+    "<../outside/secret.txt",
     "<<E\nx\nE\n",
     "<<<x",
     ";",
@@ -124,7 +109,7 @@ const PIECES: &[&str] = &[
     "LC_ALL=C",
     "cd src",
     "cd ..",
-    "cd linked",
+    "cd link-out",
     "ls",
     "cat",
     "touch x",
@@ -214,19 +199,11 @@ fn number(name: &str, otherwise: usize) -> usize {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
 }
 
-/// The scripts of the corpus, and whether each is harmless.
+/// The scripts of both corpora, and whether each is harmless.
 fn corpus() -> Vec<(String, bool)> {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/commands_public.jsonl");
-    let case = |line: &str| {
-        let case: Value = serde_json::from_str(line).unwrap();
-        let script = match &case["cmd"] {
-            Value::String(script) => script.clone(),
-            words => quote(&serde_json::from_value::<Vec<String>>(words.clone()).unwrap()),
-        };
-        (script, case["safe"] == true)
-    };
     let more = MORE.iter().map(|script| ((*script).to_owned(), true));
-    fs::read_to_string(file).unwrap().lines().map(case).chain(more).collect()
+    let cases = [labels::PUBLIC, labels::OWN].into_iter().flat_map(labels::cases);
+    cases.map(|case| (case.script, case.harmless)).chain(more).collect()
 }
 
 fn mutate(script: &str, others: &[(String, bool)], dice: &mut Dice) -> String {
@@ -278,127 +255,16 @@ fn mutate(script: &str, others: &[(String, bool)], dice: &mut Dice) -> String {
     script
 }
 
-/// A working directory with traps in it, and programs to run there.
-struct Jail {
-    ground: Ground,
-    cwd: PathBuf,
-    out: PathBuf,
-    programs: PathBuf,
-    before: Vec<Seen>,
-}
-
-type Seen = (PathBuf, u32, u64, (i64, i64), Vec<u8>);
-
-impl Jail {
-    fn new() -> Jail {
-        let ground = Ground::new();
-        let cwd = ground.cwd().to_owned();
-        let out = cwd.with_file_name("out");
-        for dir in ["src", "tests", "bin", "evil.git"] {
-            fs::create_dir_all(cwd.join(dir)).unwrap();
-        }
-        for file in [
-            "a.txt",
-            "b.txt",
-            "README.md",
-            "Cargo.toml",
-            "src/main.rs",
-            "src/lib.rs",
-            "big.txt",
-            "a.tar",
-            "c d.md",
-        ] {
-            ground.write(file, "fn main TODO\nuse x = 1\n");
-        }
-        let trap = format!("#!/bin/sh\necho \"$0\" >>'{}'\n", out.join("trapped").display());
-        let executable = |path: PathBuf| {
-            fs::write(&path, &trap).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        };
-        for file in ["payload.sh", "ls", "git", "rg", "bin/cat"] {
-            executable(cwd.join(file));
-        }
-        for file in ["victim", "id_rsa", ".netrc"] {
-            fs::write(out.join(file), MARK).unwrap();
-        }
-        symlink(out.join("victim"), cwd.join("leaf")).unwrap();
-        symlink(&out, cwd.join("linked")).unwrap();
-        let programs = ground.dir.path().join("programs");
-        fs::create_dir(&programs).unwrap();
-        for name in REAL.split_whitespace() {
-            let real = SAFE_PATH.split(':').map(|dir| Path::new(dir).join(name));
-            if let Some(real) = real.into_iter().find(|path| path.is_file()) {
-                symlink(real, programs.join(name)).unwrap();
-            }
-        }
-        TRAPS.split_whitespace().for_each(|name| executable(programs.join(name)));
-        let mut jail = Jail { ground, cwd, out, programs, before: Vec::new() };
-        jail.before = jail.look();
-        jail
-    }
-
-    fn look(&self) -> Vec<Seen> {
-        let mut seen = Vec::new();
-        look(self.ground.dir.path(), &mut seen);
-        seen.sort();
-        seen
-    }
-
-    /// What the script printed; an error if it did more.
-    fn run(&self, script: &str) -> Result<(), String> {
-        let env = [
-            ("PATH", self.programs.clone()),
-            ("HOME", self.out.clone()),
-            ("LC_ALL", "C.UTF-8".into()),
-            ("GIT_OPTIONAL_LOCKS", "0".into()),
-        ];
-        let job = Job {
-            program: "/bin/bash".into(),
-            args: ["--noprofile", "--norc", "-c", script].map(Into::into).to_vec(),
-            cwd: self.cwd.clone(),
-            env: env.map(|(name, value)| (name.into(), value.into_os_string())).to_vec(),
-            time_limit: Duration::from_secs(10),
-            stop_grace: Duration::from_secs(1),
-            confinement: Confinement::None,
-        };
-        let mut output = Vec::new();
-        polyloop_sandbox::run(&Helper::this_program(), &job, &mut output).unwrap();
-        if String::from_utf8_lossy(&output).contains(MARK) {
-            return Err("showed what is outside".to_owned());
-        }
-        if let Ok(trapped) = fs::read_to_string(self.out.join("trapped")) {
-            return Err(format!("ran {trapped}"));
-        }
-        let after = self.look();
-        let changed: Vec<_> = after.iter().filter(|file| !self.before.contains(file)).collect();
-        match changed.is_empty() && after.len() == self.before.len() {
-            true => Ok(()),
-            false => Err(format!("changed {changed:?}")),
-        }
-    }
-}
-
-fn look(dir: &Path, seen: &mut Vec<Seen>) {
-    for entry in fs::read_dir(dir).unwrap().flatten() {
-        let path = entry.path();
-        let meta = path.symlink_metadata().unwrap();
-        let content = if meta.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
-        if meta.is_dir() {
-            look(&path, seen);
-        }
-        seen.push((path, meta.mode(), meta.len(), (meta.mtime(), meta.mtime_nsec()), content));
-    }
-}
-
 fn mutated() {
     let commands = number("POLYLOOP_COMMANDS", COMMANDS);
+    let runs_max = number("POLYLOOP_RUNS", RUNS);
     let seed = u64::try_from(number("POLYLOOP_SEED", 1)).unwrap();
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let corpus = corpus();
     let jail = Jail::new();
-    let scope = Scope::new(&jail.cwd, &[]);
+    let scope = jail.scope();
     let (mut of_safe, mut still_safe) = (0usize, 0usize);
-    let mut safe = Vec::new();
+    let mut safe = BTreeSet::new();
     for _ in 0..commands {
         let (script, harmless) = &corpus[dice.roll(corpus.len())];
         let mutated = mutate(script, &corpus, &mut dice);
@@ -406,21 +272,41 @@ fn mutated() {
         of_safe += usize::from(*harmless);
         still_safe += usize::from(*harmless && allowed);
         if allowed && mutated != *script {
-            safe.push(mutated);
+            safe.insert(mutated);
         }
     }
-    safe.sort();
-    safe.dedup();
-    let runs = (commands / 30).min(RUNS_MAX).min(safe.len());
-    for _ in 0..runs {
-        let script = safe.swap_remove(dice.roll(safe.len()));
-        if let Err(problem) = jail.run(&script) {
-            panic!("seed {seed}: {script:?} {problem}");
+    let mut safe: Vec<String> = safe.into_iter().collect();
+    let kinds = safe.len();
+    let mut chosen = Vec::new();
+    while chosen.len() < runs_max && !safe.is_empty() {
+        chosen.push(safe.swap_remove(dice.roll(safe.len())));
+    }
+    for batch in chosen.chunks(BATCH) {
+        if let Err(problem) = jail.run(batch) {
+            panic!("seed {seed}: {problem}");
         }
     }
+    let watched = if jail.is_watched() { "watched by strace" } else { "without strace" };
     println!(
-        "{commands} mutated, {still_safe} of {of_safe} from harmless ones safe, {runs} run: \
-         nothing changed, nothing shown, no other program"
+        "{commands} mutated, {still_safe} of {of_safe} from harmless ones safe, {} of {kinds} safe \
+         ones run, {watched}: nothing written, nothing shown, no other program",
+        chosen.len(),
     );
     assert!(still_safe * 10 > of_safe, "hardly any are safe, so hardly anything is tested");
+}
+
+/// Whoever looks for faults must see one: what is not safe does not run unasked, and once approved
+/// it is seen for what it does.
+fn faults() {
+    let mut scripts = vec!["sort -o a.txt a.txt", "touch -d @1 a.txt", "cat ../outside/secret.txt"];
+    if Jail::new().is_watched() {
+        scripts.extend(["./prog", "sort -o x a.txt; rm x", "cat </dev/tcp/127.0.0.1/9"]);
+    }
+    for script in scripts {
+        let jail = Jail::new();
+        assert!(!jail.scope().judge(script).safe, "{script}");
+        assert_eq!(jail.run(&[script.to_owned()]), Ok(()), "{script}");
+        assert!(jail.run_approved(script).is_err(), "{script} is not seen");
+    }
+    assert_eq!(Jail::new().run_approved("ls -la; cat a.txt | sort"), Ok(()));
 }

@@ -1,14 +1,15 @@
-//! Programs that calculate, format, and look into archives and documents.
+//! Programs that calculate, format, and look into documents.
 //!
-//! Left out: `printf -v` (sets a variable), `date -s` (sets the clock), `jq` with modules, `tar`
-//! with anything but a list, `gzip` that writes files.
+//! Left out: `printf -v` and `%n` (set a variable), `date -s` (sets the clock), `jq` with modules,
+//! `yq` with functions, `iconv -o`, `openssl` with keys, with a server, or with a file to write.
 
 use std::sync::LazyLock;
 
-use super::super::expand::{Arg, Kind};
+use super::super::expand::Arg;
 use super::super::path::Want;
+use super::super::programs::listed;
 use super::super::walk::Stream;
-use super::options::Spec;
+use super::options::{Spec, is_number};
 use super::{Call, NOTHING, Operands, Rule};
 
 pub(super) const RULES: &[Rule] = &[
@@ -35,9 +36,6 @@ pub(super) const RULES: &[Rule] = &[
         operands: Operands::Paths,
         ..NOTHING
     },
-    // Only prints what is in compressed files.
-    Rule { programs: "zcat", operands: Operands::Paths, ..NOTHING },
-    Rule { programs: "zipinfo", options: "-1hlmstvz", operands: Operands::Paths, ..NOTHING },
 ];
 
 const DATE: &str = "-uR -I?date|hours|minutes|seconds|ns -d=word -r=path --date=word --debug \
@@ -72,16 +70,23 @@ pub(super) fn printf(call: &Call<'_, '_>) -> Result<Stream, String> {
         [end, rest @ ..] if end.exact() == Some("--") => rest,
         args => args,
     };
-    match rest.first() {
-        Some(format) if format.is_single() && !format.text.starts_with('-') => {
-            match format.kind == Kind::Unknown && format.text.is_empty() {
-                true => Err("`printf` with a format that is not known yet".to_owned()),
-                false => Ok(Stream::Data),
-            }
-        }
-        Some(format) => Err(call.not_listed(format)),
-        None => Ok(Stream::Data),
+    let Some((format, values)) = rest.split_first() else { return Ok(Stream::Data) };
+    if !format.is_single() || format.text.starts_with('-') {
+        return Err(call.not_listed(format));
     }
+    // What the rest of it asks for has no value to work on.
+    let open = format.exact().is_none() && (format.text.is_empty() || !values.is_empty());
+    match open {
+        true => Err("`printf` with a format that is not known yet".to_owned()),
+        false if sets_variable(&format.text) => Err("`printf %n` sets a variable".to_owned()),
+        false => Ok(Stream::Data),
+    }
+}
+
+/// Whether `%n` is in a format, with whatever may stand between its two characters.
+fn sets_variable(format: &str) -> bool {
+    let between = |c: char| c.is_ascii_digit() || "-+ #'.*hlLjtz".contains(c);
+    format.split('%').skip(1).any(|rest| rest.trim_start_matches(between).starts_with('n'))
 }
 
 /// `jq` can neither write nor run anything; it can read modules and the environment.
@@ -149,46 +154,83 @@ pub(super) fn jq(call: &Call<'_, '_>) -> Result<Stream, String> {
     }
 }
 
-/// `tar -tf archive`, `tar tvf archive`, and nothing else.
-pub(super) fn tar(call: &Call<'_, '_>) -> Result<Stream, String> {
-    let (letters, rest) = match call.args.split_first() {
-        Some((first, rest)) => (first.exact().unwrap_or_default(), rest),
-        None => return Err("`tar` with nothing to do".to_owned()),
+/// `yq .name file`: there are two programs of this name, so only a path through a document.
+pub(super) fn yq(call: &Call<'_, '_>) -> Result<Stream, String> {
+    const OPTIONS: &str = "-rPMC -o=json|yaml|y|j --raw-output --prettyPrint --no-colors \
+        --output-format=json|yaml";
+    static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec::of(OPTIONS));
+    let parsed = SPEC.parse(call, call.args)?;
+    let operands = match parsed.operands.as_slice() {
+        [verb, rest @ ..] if matches!(verb.exact(), Some("e" | "eval")) => rest,
+        all => all,
     };
-    let letters = letters.strip_prefix('-').unwrap_or(letters);
-    let listing = letters.contains('t')
-        && letters.ends_with('f')
-        && letters.chars().all(|letter| "tvf".contains(letter));
-    let (Some(archive), true) = (rest.first(), listing) else {
-        return Err("`tar` may write files".to_owned());
+    let Some((filter, files)) = operands.split_first() else { return Ok(Stream::Data) };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-[]\" |".contains(c);
+    let is_path = |text: &str| {
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric());
+        let mut calls = words.filter(|word| word.starts_with("env") || word.starts_with("input"));
+        text.starts_with('.') && text.chars().all(plain) && calls.next().is_none()
     };
-    let named = archive.exact().is_some_and(|name| !name.contains(':') && name != "-");
-    let plain = |arg: &Arg| arg.exact().is_some_and(|name| !name.starts_with('-'));
-    if !named || !rest.iter().skip(1).all(plain) {
-        return Err("`tar` with more than an archive to list".to_owned());
-    }
-    call.path(archive, Want::Content).map(|()| Stream::Data)
-}
-
-pub(super) fn unzip(call: &Call<'_, '_>) -> Result<Stream, String> {
-    match call.args {
-        [list, archive] if matches!(list.exact(), Some("-l" | "-v" | "-Z1" | "-lv")) => {
-            call.path(archive, Want::Content).map(|()| Stream::Data)
-        }
-        _ => Err("`unzip` may write files".to_owned()),
+    match filter.exact().is_some_and(is_path) {
+        true => call.check_paths(files, Want::Content).map(|()| Stream::Data),
+        false => Err("`yq` with more than a path through a document".to_owned()),
     }
 }
 
-/// What goes to standard output, or is only looked at.
-pub(super) fn gzip(call: &Call<'_, '_>) -> Result<Stream, String> {
-    match call.args.split_first() {
-        Some((mode, files)) if matches!(mode.exact(), Some("-l" | "-t" | "-dc" | "-cd")) => {
-            let dashed = files.iter().any(|arg| arg.text.starts_with('-'));
-            match dashed {
-                true => Err("`gzip` may write files".to_owned()),
-                false => call.check_paths(files, Want::Content).map(|()| Stream::Data),
+const ICONV: &str = "-cls -f=word -t=word --from-code=word --list --silent --to-code=word";
+
+/// What is no name of an encoding may be the name of a file.
+pub(super) fn iconv(call: &Call<'_, '_>) -> Result<Stream, String> {
+    static SPEC: LazyLock<Spec> = LazyLock::new(|| Spec::of(ICONV));
+    let parsed = SPEC.parse(call, call.args)?;
+    let encoding = |text: &str| {
+        let name = ["//TRANSLIT", "//IGNORE"].iter().find_map(|end| text.strip_suffix(end));
+        name.unwrap_or(text).bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.:".contains(&b))
+    };
+    let odd = |value: &&Arg| !value.exact().is_some_and(encoding);
+    match parsed.values("-f -t --from-code --to-code").find(odd) {
+        Some(value) => Err(call.not_listed(value)),
+        None => call.check_paths(&parsed.operands, Want::Content).map(|()| Stream::Data),
+    }
+}
+
+/// `openssl x509 -in file -noout -text`, `openssl dgst -sha256 file`, `openssl rand -hex 8`.
+pub(super) fn openssl(call: &Call<'_, '_>) -> Result<Stream, String> {
+    const SHOWS: &str = "-dates -email -enddate -fingerprint -issuer -modulus -noout -pubkey \
+        -purpose -serial -sha1 -sha256 -startdate -subject -text";
+    const DIGESTS: &str = "-md5 -sha1 -sha224 -sha256 -sha384 -sha512 -r -hex";
+    // Anything with a colon may be the address of a key elsewhere.
+    let file = |arg: &Arg| match arg.exact() {
+        Some(text) if !text.contains(':') => call.path(arg, Want::Content),
+        _ => Err(call.not_listed(arg)),
+    };
+    let Some((verb, mut args)) = call.args.split_first() else {
+        return Err("`openssl` with nothing to do".to_owned());
+    };
+    let verb = verb.exact().unwrap_or_default();
+    while let Some((arg, rest)) = args.split_first() {
+        let text = arg.exact().unwrap_or_default();
+        args = match (verb, rest) {
+            ("x509", [value, rest @ ..]) if text == "-in" => file(value).map(|()| rest)?,
+            ("x509", [value, rest @ ..])
+                if text == "-inform" && matches!(value.exact(), Some("PEM" | "DER")) =>
+            {
+                rest
             }
+            ("x509", rest) if listed(SHOWS, text) => rest,
+            ("dgst", rest) if listed(DIGESTS, text) => rest,
+            ("dgst" | "md5" | "sha1" | "sha256" | "sha512", rest) if !text.starts_with('-') => {
+                file(arg).map(|()| rest)?
+            }
+            ("rand", rest) if listed("-hex -base64", text) || is_number(text) => rest,
+            ("version", rest) if text == "-a" => rest,
+            _ => return Err(call.not_listed(arg)),
+        };
+    }
+    match verb {
+        "x509" | "dgst" | "md5" | "sha1" | "sha256" | "sha512" | "rand" | "version" => {
+            Ok(Stream::Data)
         }
-        _ => Err("`gzip` may write files".to_owned()),
+        _ => Err("`openssl` may write, or reach other machines".to_owned()),
     }
 }

@@ -18,6 +18,7 @@ pub(super) const RULES: &[Rule] = &[
             --zero",
         operands: Operands::Names,
         recursive: "-R --recursive",
+        echoes: "-1 -a -A -d -r -S -t -U -v -X",
         ..NOTHING
     },
     Rule {

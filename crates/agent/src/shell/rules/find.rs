@@ -6,15 +6,18 @@
 use std::rc::Rc;
 
 use super::super::expand::{Arg, Kind};
+use super::super::filter::{Entry, Filter};
 use super::super::path::Want;
 use super::super::programs::listed;
-use super::super::walk::{Names, Stream};
+use super::super::walk::Stream;
 use super::Call;
 
-/// Tests and actions without a value.
-const ALONE: &str = "! ( ) , -a -and -d -daystart -depth -empty -executable -false \
-    -ignore_readdir_race -ls -mount -nogroup -noleaf -not -nouser -nowarn -o -or -print -print0 \
-    -prune -quit -readable -true -warn -writable -xdev";
+/// Tests and the like without a value.
+const ALONE: &str = "-d -daystart -depth -empty -executable -false -ignore_readdir_race -mount \
+    -nogroup -noleaf -nouser -nowarn -prune -quit -readable -true -warn -writable -xdev";
+
+/// What prints, also without a value.
+const ACTIONS: &str = "-ls -print -print0";
 
 /// Those with a text or a number.
 const VALUED: &str = "-amin -atime -cmin -ctime -fstype -gid -group -ilname -iname -inum -ipath \
@@ -39,63 +42,119 @@ pub(super) fn check(call: &Call<'_, '_>) -> Result<Stream, String> {
     if options.iter().any(|option| option.exact() != Some("-P")) {
         call.check_links(roots)?;
     }
-    let mut names = call.names(roots.to_vec());
+    let mut roots = roots.to_vec();
     if roots.is_empty() {
-        names.roots.push(Arg::literal("."));
+        roots.push(Arg::literal("."));
     }
-    check_expression(call, expression, &mut names)
-}
-
-fn check_expression(
-    call: &Call<'_, '_>,
-    expression: &[Arg],
-    names: &mut Names,
-) -> Result<Stream, String> {
-    let mut only_names = true;
-    let mut simple = true;
-    let mut acted = false;
-    let mut commands = Vec::new();
-    let mut words = expression.iter();
-    while let Some(arg) = words.next() {
-        let Some(word) = arg.exact() else {
-            return Err("`find` gets words that are not known yet".to_owned());
-        };
-        if listed(ALONE, word) {
-            simple &= !matches!(word, "!" | "-not" | "-o" | "-or" | ",");
-            only_names &= !matches!(word, "-ls");
-            acted |= matches!(word, "-print" | "-print0" | "-ls" | "-prune");
-        } else if listed(VALUED, word) {
-            let value = words.next().filter(|value| value.is_single());
-            let value = value.ok_or_else(|| call.not_listed(arg))?;
-            only_names &= word != "-printf";
-            acted |= word == "-printf";
-            // What comes behind an action does not narrow what it acts on.
-            if let ("-name", Some(pattern), false) = (word, value.exact(), acted) {
-                names.patterns.push(pattern.to_owned());
-            }
-        } else if listed(FILES, word) {
-            let file = words.next().ok_or_else(|| call.not_listed(arg))?;
-            call.path(file, Want::Name)?;
-        } else if word == "-exec" {
-            commands.push(command(call, &mut words)?);
-            only_names = false;
-            acted = true;
-        } else {
-            return Err(call.not_listed(arg));
-        }
-    }
-    if !simple {
-        names.patterns.clear();
-    }
-    for command in commands {
-        let found = call.found(names)?;
+    let follows = options.iter().any(|option| option.exact() != Some("-P"));
+    let mut reader = Reader::new(call, expression, follows);
+    let filter = reader.alternatives(0)?;
+    let names = call.names(roots, filter);
+    for command in reader.commands {
+        let found = call.found(&names)?;
         let replace = |arg: Arg| if arg.text == "{}" { found.clone() } else { arg };
         call.with_args(&command.into_iter().map(replace).collect::<Vec<_>>())?;
     }
-    Ok(match only_names {
-        true => Stream::Names(Rc::new(names.clone())),
+    Ok(match reader.only_names {
+        true => Stream::Names(Rc::new(names)),
         false => Stream::Data,
     })
+}
+
+/// Brackets in brackets.
+const DEPTH_MAX: usize = 16;
+
+/// Reads an expression, all of whose words must be known.
+struct Reader<'c, 'w> {
+    call: &'c Call<'c, 'w>,
+    words: std::slice::Iter<'c, Arg>,
+    /// The kind of a file is that of what a link leads to.
+    follows: bool,
+    /// It prints nothing but names.
+    only_names: bool,
+    /// What it runs.
+    commands: Vec<Vec<Arg>>,
+}
+
+impl<'c, 'w> Reader<'c, 'w> {
+    fn new(call: &'c Call<'c, 'w>, expression: &'c [Arg], follows: bool) -> Reader<'c, 'w> {
+        let words = expression.iter();
+        Reader { call, words, follows, only_names: true, commands: Vec::new() }
+    }
+
+    /// Up to the end, or past the `)` of what was opened before.
+    fn alternatives(&mut self, depth: usize) -> Result<Filter, String> {
+        let mut alternatives = Vec::new();
+        let mut all = Vec::new();
+        while let Some(arg) = self.words.next() {
+            match self.known(arg)? {
+                ")" if depth > 0 => {
+                    alternatives.push(Filter::All(all));
+                    return Ok(Filter::One(alternatives));
+                }
+                // What is left of a `,` is done as well as what is right of it.
+                "-o" | "-or" | "," => alternatives.push(Filter::All(std::mem::take(&mut all))),
+                "-a" | "-and" => {}
+                _ => all.push(self.primary(arg, depth)?),
+            }
+        }
+        if depth > 0 {
+            return Err("`find` with a bracket that does not end".to_owned());
+        }
+        alternatives.push(Filter::All(all));
+        Ok(Filter::One(alternatives))
+    }
+
+    fn known<'a>(&self, arg: &'a Arg) -> Result<&'a str, String> {
+        arg.exact().ok_or_else(|| "`find` gets words that are not known yet".to_owned())
+    }
+
+    fn primary(&mut self, arg: &'c Arg, depth: usize) -> Result<Filter, String> {
+        let word = self.known(arg)?;
+        let not_listed = || self.call.not_listed(arg);
+        if word == "!" || word == "-not" {
+            let next = self.words.next().ok_or_else(not_listed)?;
+            return Ok(Filter::Not(Box::new(self.primary(next, depth + 1)?)));
+        }
+        if depth > DEPTH_MAX {
+            return Err("`find` with too many brackets".to_owned());
+        }
+        if word == "(" {
+            return self.alternatives(depth + 1);
+        }
+        if word == "-exec" {
+            let command = command(self.call, &mut self.words)?;
+            self.commands.push(command);
+            self.only_names = false;
+            return Ok(Filter::Act);
+        }
+        if listed(ACTIONS, word) {
+            self.only_names &= word != "-ls";
+            return Ok(Filter::Act);
+        }
+        if listed(ALONE, word) {
+            return Ok(Filter::Any);
+        }
+        let value = self.words.next().ok_or_else(not_listed)?;
+        if listed(FILES, word) {
+            self.call.path(value, Want::Name)?;
+            return Ok(Filter::Any);
+        }
+        if !listed(VALUED, word) || !value.is_single() {
+            return Err(not_listed());
+        }
+        Ok(match (word, value.exact()) {
+            ("-printf", _) => {
+                self.only_names = false;
+                Filter::Act
+            }
+            ("-name", Some(pattern)) => Filter::Name(pattern.to_owned()),
+            ("-iname", Some(pattern)) => Filter::AnyCaseName(pattern.to_owned()),
+            ("-type", Some("f")) if !self.follows => Filter::Is(Entry::File),
+            ("-type", Some("d")) if !self.follows => Filter::Is(Entry::Directory),
+            _ => Filter::Any,
+        })
+    }
 }
 
 /// The words of `-exec` up to `;` or `+`.

@@ -106,9 +106,13 @@ fn before_subcommand<'c>(call: &Call<'c, '_>) -> Result<(State, &'c [Arg]), Stri
 
 /// Some formats check signatures, which runs another program.
 fn check_formats(call: &Call<'_, '_>, parsed: &Parsed) -> Result<(), String> {
-    let checks = |arg: &&Arg| {
-        arg.exact().is_none_or(|text| text.contains("%G") || text.contains("signature"))
+    // Between the two characters of `%G` a sign may stand, for the line before it.
+    let signed = |text: &str| {
+        let rests = text.split('%').skip(1);
+        rests.map(|rest| rest.trim_start_matches(['+', '-', ' '])).any(|r| r.starts_with('G'))
     };
+    let checks =
+        |arg: &&Arg| arg.exact().is_none_or(|text| signed(text) || text.contains("signature"));
     match parsed.values("--format --pretty --sort").find(checks) {
         Some(arg) => Err(call.not_listed(arg)),
         None => Ok(()),
@@ -131,11 +135,22 @@ fn check_operands(
                 operands = operands.get(1..).unwrap_or_default();
             }
         }
+        Takes::Key => {
+            return match operands {
+                [key] if key.exact().is_some_and(is_of_repository) => Ok(()),
+                _ => Err("git would write with these words, or shows settings".to_owned()),
+            };
+        }
         Takes::Nothing | Takes::OnlyWith(_) | Takes::One => {
             return Err("git would write with these words".to_owned());
         }
     }
     operands.iter().try_for_each(|arg| check_operand(call, arg))
+}
+
+fn is_of_repository(key: &str) -> bool {
+    let section = key.split_once('.').map(|(section, _)| section);
+    section.is_some_and(|section| ["branch", "remote", "submodule"].contains(&section))
 }
 
 /// A commit, a file, a range, a file in a commit: nothing that leads out, and no secrets.

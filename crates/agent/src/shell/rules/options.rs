@@ -6,7 +6,7 @@
 //! |------------------|-----------------------------------------------------------------|
 //! | `-abc`           | `-a`, `-b` and `-c`, alone or together                          |
 //! | `-n=number`      | `-n 5` or `-n5`                                                 |
-//! | `-n:number`      | `-n 5` only, for programs that take words apart in their own way |
+//! | `-n:number`      | the same, but never behind other letters: `-n` must come first  |
 //! | `-w?number`      | `-w` or `-w5`                                                   |
 //! | `-#`             | `-5`                                                            |
 //! | `--name`         | `--name`                                                        |
@@ -27,7 +27,7 @@ enum Takes {
     Nothing,
     /// Joined to the option, or the next word.
     Value(&'static str),
-    /// The next word.
+    /// The same, if no other option is in the same word: some programs see only the first.
     Next(&'static str),
     /// Joined to the option, if there is one.
     Maybe(&'static str),
@@ -203,9 +203,13 @@ impl Spec {
                     let value = Arg::literal(joined);
                     Some(check_value(call, kind, &value).map(|()| value).ok_or_else(unknown)?)
                 }
-                Takes::Next(kind) if joined.is_empty() && first => {
-                    Some(next_value(call, kind, rest).ok_or_else(unknown)?)
-                }
+                Takes::Next(kind) if first => match joined {
+                    "" => Some(next_value(call, kind, rest).ok_or_else(unknown)?),
+                    joined => {
+                        let value = Arg::literal(joined);
+                        Some(check_value(call, kind, &value).map(|()| value).ok_or_else(unknown)?)
+                    }
+                },
                 Takes::Value(kind) => Some(next_value(call, kind, rest).ok_or_else(unknown)?),
                 Takes::Next(_) | Takes::Maybe(_) => return Err(unknown()),
             };

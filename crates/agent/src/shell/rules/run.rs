@@ -125,8 +125,8 @@ pub(super) fn xargs(call: &Call<'_, '_>) -> Result<Stream, String> {
             for arg in &mut command {
                 if arg.text == mark {
                     *arg = found.clone();
-                } else if arg.text.contains(mark) {
-                    return Err("`xargs` puts names into a longer word".to_owned());
+                } else if let Some((before, _)) = arg.text.split_once(mark) {
+                    *arg = Arg { text: before.to_owned(), kind: Kind::Unknown };
                 }
             }
         }

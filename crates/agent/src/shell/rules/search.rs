@@ -22,6 +22,7 @@ const GREP: Rule = Rule {
     follows: "-R --dereference-recursive",
     instead: "-e -f --regexp --file",
     names: "-l -L --files-with-matches --files-without-match",
+    echoes: "",
     beside: "-E -F -G -I -P -R -e -i -r -s -v -w -x -Z --exclude --exclude-dir --include \
         --ignore-case --null --recursive --dereference-recursive --word-regexp",
     lines: Lines::Passes(
@@ -59,6 +60,7 @@ const RG: Rule = Rule {
     follows: "-L --follow",
     instead: "-e -f --regexp --file --files --type-list",
     names: "-l --files --files-with-matches --files-without-match",
+    echoes: "",
     beside: "-. -0 -F -L -P -S -T -U -d -e -g -i -s -t -u -v -w -x --follow --glob --hidden --iglob \
         --max-depth --no-ignore --no-messages --null --sort --sortr --type --type-not \
         --unrestricted",

@@ -75,7 +75,7 @@ pub(super) const RULES: &[Rule] = &[
         ..NOTHING
     },
     Rule { programs: "lsb_release", options: "-acdirs", ..NOTHING },
-    Rule { programs: "ulimit", options: "-aHS", ..NOTHING },
+    Rule { programs: "ulimit", options: "-abcdefHiklmnpPqrRsStTuvx", ..NOTHING },
     Rule { programs: "umask", options: "-pS", ..NOTHING },
     Rule { programs: "help", options: "-dms", operands: Operands::Words, ..NOTHING },
 ];
@@ -119,6 +119,21 @@ pub(super) fn ps(call: &Call<'_, '_>) -> Result<Stream, String> {
         }
     }
     Ok(Stream::Data)
+}
+
+/// `netstat -tln`: without `-n` it asks other machines for names.
+pub(super) fn netstat(call: &Call<'_, '_>) -> Result<Stream, String> {
+    let letters =
+        |arg: &Arg| arg.exact().and_then(|text| text.strip_prefix('-')).map(str::to_owned);
+    let letters: Option<String> = call.args.iter().map(letters).collect();
+    match letters {
+        Some(letters)
+            if letters.contains('n') && letters.chars().all(|c| "46aeilnprstuwx".contains(c)) =>
+        {
+            Ok(Stream::Data)
+        }
+        _ => Err("`netstat` may look up names".to_owned()),
+    }
 }
 
 /// `ip addr`, `ip -br link show`: what is there, and never a change.

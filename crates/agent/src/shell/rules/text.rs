@@ -1,7 +1,7 @@
 //! Programs that print, count, sort, compare and cut text.
 //!
-//! Left out: `tail -f` (waits), `sort -o` and `--compress-program` (writes, runs), `-T` and
-//! `--files0-from`, `diff -l` (runs `pr`), `split`, `csplit`, `tee` (write), `xxd -r`.
+//! Left out: `tail -f` (waits), `sort -o` and `--compress-program` (writes, runs), `-S`, `-T` and
+//! `--files0-from`, `bat --pager`, `diff -l` (runs `pr`), `split`, `csplit`, `tee` (write), `xxd -r`.
 
 use super::{Lines, NOTHING, Operands, Rule};
 
@@ -28,6 +28,15 @@ pub(super) const RULES: &[Rule] = &[
         ..NOTHING
     },
     Rule { programs: "rev", operands: Operands::Paths, ..NOTHING },
+    // Where nobody looks at a terminal it only prints.
+    Rule {
+        programs: "bat batcat",
+        options: "-AnpPu -H=word -l=word -r=word --color=always|auto|never --decorations=word \
+            --highlight-line=word --language=word --line-range=word --number --paging=never \
+            --plain --show-all --style=word --tabs=number --theme=word --wrap=word",
+        operands: Operands::Paths,
+        ..NOTHING
+    },
     Rule {
         programs: "nl",
         options: "-p -b=word -d=word -f=word -h=word -i=number -l=number -n=ln|rn|rz -s=word \
@@ -45,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         programs: "sort",
-        options: "-bcCdfghiMmnrRsuVz -k=word -t=word -S=number --key=word --field-separator=word \
+        options: "-bcCdfghiMmnrRsuVz -k=word -t=word --key=word --field-separator=word \
             --numeric-sort --reverse --unique --ignore-case --general-numeric-sort \
             --human-numeric-sort --version-sort --month-sort --random-sort --stable --merge \
             --zero-terminated --check --dictionary-order --ignore-leading-blanks \

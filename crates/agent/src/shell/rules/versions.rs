@@ -1,7 +1,7 @@
 //! Programs that are asked for their version, and for nothing else.
 //!
 //! Left out: those that look into the directory first and may run or fetch what they find there
-//! (`yarn`, `pnpm`, `npm`, `python -m`).
+//! (`yarn`, `pnpm`, `npm`, `python -m`), and those that leave something behind (`java`).
 
 use super::Call;
 
@@ -13,19 +13,25 @@ const VERSIONS: &[(&str, &str)] = &[
     ("pip pip3 uv ruff", "--version"),
     ("node deno bun", "--version -v"),
     ("perl ruby php lua", "--version -v"),
-    ("java javac", "--version -version"),
     ("rustc cargo rustfmt", "--version -V -vV"),
     ("go", "version"),
     ("docker podman", "--version -v"),
     ("openssl", "version"),
     ("ssh", "-V"),
-    ("rg jq fd tree find grep sed awk gawk", "--version"),
+    ("rg jq fd tree find grep sed awk gawk bat batcat yq", "--version"),
 ];
 
 /// Whether this command does nothing but print a version; an error if some other program than the
 /// system's might answer.
 pub(super) fn is_asked_for(call: &Call<'_, '_>) -> Result<bool, String> {
-    let [question] = call.args else { return Ok(false) };
+    let question = match call.args {
+        [question] => question,
+        // `rustc --version --verbose`
+        [question, more] if call.program == "rustc" && more.exact() == Some("--verbose") => {
+            question
+        }
+        _ => return Ok(false),
+    };
     let asks = |(programs, questions): &&(&str, &str)| {
         programs.split(' ').any(|program| program == call.program)
             && questions.split(' ').any(|known| Some(known) == question.exact())

@@ -328,8 +328,32 @@ fn what_a_directory_holds_counts() {
     assert!(ground.judge("find names -name plain -exec cat {} +").safe);
     assert!(!ground.judge("find names -exec cat {} + -name plain").safe);
     fs::remove_file(dir.join(".env")).unwrap();
+    fs::create_dir(dir.join("deep .env")).unwrap();
+    fs::write(dir.join("deep .env/x.rs"), "").unwrap();
+    unsafe_with(&["find names -name '*.rs' | xargs cat", "find 'names/deep .env' | xargs cat"]);
+    assert!(ground.judge("find names -name '*.md' | xargs cat").safe);
+    fs::remove_dir_all(dir.join("deep .env")).unwrap();
+    fs::create_dir(dir.join(".ssh")).unwrap();
+    fs::write(dir.join(".ssh/config"), "").unwrap();
+    unsafe_with(&["find names -name config | xargs cat", "find names -type f | xargs cat"]);
+    assert!(ground.judge("find names -name plain | xargs cat").safe);
+    fs::remove_dir_all(dir.join(".ssh")).unwrap();
     symlink("/etc/passwd", dir.join("way")).unwrap();
-    unsafe_with(&scripts);
+    unsafe_with(&scripts[2..]);
+    unsafe_with(&["find names | xargs cat", "find names -name 'w*' | xargs cat"]);
+    unsafe_with(&["find names -name plain -o -name way | xargs cat"]);
+    unsafe_with(&["find names -L -type f | xargs cat", "find names ! -type f | xargs cat"]);
+    let passes = [
+        "find names -type f | xargs cat",
+        "find names -name 'p*' -exec cat {} +",
+        "find names \\( -name plain -o -name nosuch \\) -print0 | xargs -0 cat",
+        "find names -name nosuch -prune -o -name plain -print | xargs cat",
+        "rg -l x names | xargs cat",
+    ];
+    for script in passes {
+        let judged = ground.judge(script);
+        assert!(judged.safe, "{script:?}: {}", judged.reason);
+    }
 }
 
 #[test]

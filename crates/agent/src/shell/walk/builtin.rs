@@ -143,12 +143,17 @@ impl Walk<'_> {
             [end, target] if end.exact() == Some("--") => target.exact(),
             _ => None,
         };
-        let target = target.filter(|target| *target != "-");
-        let target = target.ok_or("`cd` leads out of the working directory, or is not clear")?;
-        let there = self.look.directory(&state.cwd, target)?;
+        let there = match (target, &state.before) {
+            (Some("-"), Some(before)) => before.clone(),
+            (Some("-"), None) | (None, _) => {
+                return Err("`cd` leads out of the working directory, or is not clear".to_owned());
+            }
+            (Some(target), _) => self.look.directory(&state.cwd, target)?,
+        };
         // Through the directory itself, so that it must be one that can be entered.
         let certain = there.join(".").metadata().is_ok();
-        let moved = Rc::new(State { cwd: there, ..State::clone(state) });
+        let before = Some(state.cwd.clone());
+        let moved = Rc::new(State { cwd: there, before, ..State::clone(state) });
         Ok(Ends { yes: vec![moved], no: vec![state.clone()], certain })
     }
 

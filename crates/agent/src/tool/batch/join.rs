@@ -47,6 +47,7 @@ pub(super) fn join(calls: &[Call], parts: &[Judgement]) -> Judgement {
             .collect(),
         // A person's patch in place of it would take the place of its other parts, too.
         patch: None,
+        diff: diff(parts),
         plan_file: None,
         covers: covers(&harmful),
         keys: keys(&harmful),
@@ -60,6 +61,11 @@ fn reason(parts: &[Judgement], riskiest: Option<&Judgement>) -> Text {
         1 => why.into(),
         count => format!("{count} calls, the riskiest: {why}").into(),
     }
+}
+
+fn diff(parts: &[Judgement]) -> Option<Text> {
+    let diffs: Vec<&str> = parts.iter().filter_map(|part| part.diff.as_deref()).collect();
+    (!diffs.is_empty()).then(|| diffs.concat().into())
 }
 
 fn shown(number: usize, tool: &str, part: &Judgement) -> Text {

@@ -20,6 +20,9 @@ pub(super) enum Takes {
     /// Without one of these options operands make something.
     OnlyWith(&'static str),
     PatternThenAnything,
+    /// The name of a setting that repositories have: a value behind it would be written, and of
+    /// the user's own settings a command that was judged safe sees none.
+    Key,
 }
 
 const DIFF: &str = "-abpRruwz -U?number -M?number -C?number -B?word -S=word -G=word -l=number -# \
@@ -129,6 +132,12 @@ pub(super) const SUBCOMMANDS: &[Subcommand] = &[
         names: &["remote get-url"],
         options: &["--all --push"],
         takes: Takes::One,
+        ..NONE
+    },
+    Subcommand {
+        names: &["config", "config get"],
+        options: &["-z --bool --get --get-all --int --local --null --show-origin --show-scope"],
+        takes: Takes::Key,
         ..NONE
     },
     Subcommand { names: &["worktree list"], options: &["-vz --porcelain --verbose"], ..NONE },
