@@ -65,8 +65,8 @@ pub(super) fn asking(wait: WaitId, text: &str) -> Payload {
 
 /// The server's own words before a request which alone does not say what is wanted.
 pub(super) fn asking_outside(wait: WaitId, reason: &str) -> Payload {
-    let text = format!("ℹ️ {}", crate::asks::outside(reason));
-    let (id, content) = (format!("ask_{wait}"), [TextPart::new(&text)]);
+    let content = [TextPart::new(&crate::asks::outside(reason))];
+    let id = format!("ask_{wait}");
     Payload::ResponseItem(ResponseItem::Message { id, role: "system", content })
 }
 
