@@ -47,6 +47,7 @@ pub(super) fn join(calls: &[Call], parts: &[Judgement]) -> Judgement {
             .collect(),
         // A person's patch in place of it would take the place of its other parts, too.
         patch: None,
+        diff: diff(parts),
         plan_file: None,
         covers: covers(&harmful),
         keys: keys(&harmful),
@@ -74,6 +75,12 @@ fn shown(number: usize, tool: &str, part: &Judgement) -> Text {
             format!("[{number}] {tool}: {}", quote(&words)).into()
         }
     }
+}
+
+/// What all of them change, one after the other.
+fn diff(parts: &[Judgement]) -> Option<Text> {
+    let diffs: String = parts.iter().filter_map(|part| part.diff.as_deref()).collect();
+    (!diffs.is_empty()).then(|| diffs.into())
 }
 
 /// Leave for all of them is leave for each. If there is one that none can be given for, there is
