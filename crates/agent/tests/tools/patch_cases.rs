@@ -214,7 +214,7 @@ impl Home {
             args: args.to_string().into(),
             place: self.place.clone(),
             sandboxed,
-            safe: false,
+            unasked: None,
             stop: CancellationToken::new(),
         };
         let progress: Vec<Progress> = block_on(tool.run(run).collect());
