@@ -82,6 +82,12 @@ fn shown(number: usize, tool: &str, part: &Judgement) -> Text {
     }
 }
 
+/// What all of them change, one after the other.
+fn diff(parts: &[Judgement]) -> Option<Text> {
+    let diffs: String = parts.iter().filter_map(|part| part.diff.as_deref()).collect();
+    (!diffs.is_empty()).then(|| diffs.into())
+}
+
 /// Leave for all of them is leave for each. If there is one that none can be given for, there is
 /// none for the batch.
 fn keys(harmful: &[&Judgement]) -> Vec<Key> {

@@ -131,6 +131,7 @@ fn plain(effect: Effect, risk: Risk, reason: &str) -> Judgement {
 fn what_people_are_told_names_every_part() {
     let mut edit = plain(Effect::Edit, Risk::Medium, "edits f");
     edit.patch = Some("*** Begin Patch\n".into());
+    edit.diff = Some("--- a/f\n".into());
     let parts = [
         plain(Effect::Read, Risk::Low, "reads f"),
         edit.clone(),
@@ -146,6 +147,7 @@ fn what_people_are_told_names_every_part() {
     let keys: Vec<&str> = batch.keys.iter().map(|key| &*key.what).collect();
     assert_eq!(keys, ["edits f", "pushes"]);
     assert_eq!((batch.effect, batch.risk, batch.patch), (Effect::Execute, Risk::High, None));
+    assert_eq!(batch.diff.as_deref(), Some("--- a/f\n--- a/f\n"));
     let one = joined(&parts[1..2]);
     assert_eq!((&*one.reason, one.effect, one.confined), ("edits f", Effect::Edit, true));
     let reads = joined(&[parts[0].clone(), parts[0].clone()]);
