@@ -25,6 +25,7 @@ import signal
 import sys
 import tempfile
 import time
+import urllib.error
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -239,7 +240,13 @@ class Lane:
 
     async def resume(self, applied: bool) -> None:
         """The call has one result, which never claims what is not so; and the session goes on."""
-        record = await self.server.get(f"/sessions/{self.session}")
+        try:
+            record = await self.server.get(f"/sessions/{self.session}")
+        except urllib.error.HTTPError as error:
+            # Killed before there was a session.
+            if error.code != 404 or applied:
+                self.fail(f"the session is not there: {error}")
+            return
         items = [
             item
             for event in record["events"]
