@@ -170,8 +170,10 @@ class Lane:
         tally.kills += 1
         tally.journal_when_killed += bool(self.journals())
         tally.spares_when_killed += any(map(is_spare, now))
-        files = {name: text for name, text in now.items() if not is_spare(name)}
-        bare = [{n: t for n, t in one.items() if not n.endswith("/")} for one in (files, old, new)]
+        bare = [
+            {name: text for name, text in one.items() if not (name[-1] == "/" or is_spare(name))}
+            for one in (now, old, new)
+        ]
         tally.torn_when_killed += torn(*bare) is not None
 
     def patch(self, old: Tree) -> tuple[str, Tree]:
