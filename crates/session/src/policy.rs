@@ -64,7 +64,8 @@ pub struct Judgement {
     pub effect: Effect,
     /// Provably harmless: no mode asks about it.
     pub safe: bool,
-    /// An edit whose every path is inside the writable roots and not protected.
+    /// An edit whose every path is inside the folder in which its turn works, the one that is
+    /// writable, and not protected.
     pub confined: bool,
     /// The host can run it in a sandbox.
     pub sandbox: bool,

@@ -25,6 +25,7 @@ import signal
 import sys
 import tempfile
 import time
+import urllib.error
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -169,8 +170,10 @@ class Lane:
         tally.kills += 1
         tally.journal_when_killed += bool(self.journals())
         tally.spares_when_killed += any(map(is_spare, now))
-        files = {name: text for name, text in now.items() if not is_spare(name)}
-        bare = [{n: t for n, t in one.items() if not n.endswith("/")} for one in (files, old, new)]
+        bare = [
+            {name: text for name, text in one.items() if not (name[-1] == "/" or is_spare(name))}
+            for one in (now, old, new)
+        ]
         tally.torn_when_killed += torn(*bare) is not None
 
     def patch(self, old: Tree) -> tuple[str, Tree]:
@@ -239,7 +242,13 @@ class Lane:
 
     async def resume(self, applied: bool) -> None:
         """The call has one result, which never claims what is not so; and the session goes on."""
-        record = await self.server.get(f"/sessions/{self.session}")
+        try:
+            record = await self.server.get(f"/sessions/{self.session}")
+        except urllib.error.HTTPError as error:
+            # Killed before there was a session.
+            if error.code != 404 or applied:
+                self.fail(f"the session is not there: {error}")
+            return
         items = [
             item
             for event in record["events"]
