@@ -1,5 +1,6 @@
 //! The long checks: random sessions by the hundred thousand, kills of a server in use and of one
-//! that applies patches, frames of nonsense by the million, and commands that try to stay alive.
+//! that applies patches, frames of nonsense by the million, commands that try to stay alive, and
+//! commands that were judged safe, run and watched by the thousand.
 
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use crate::tools::{self, Install};
 
 /// These runs are meant to be long; one that takes a day hangs.
 const SOAK_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Building included.
+const SPEED_TIME_MAX: Duration = Duration::from_secs(60 * 60);
 
 #[derive(Args)]
 pub struct Options {
@@ -36,6 +40,12 @@ pub struct Options {
     /// How many commands try to stay alive
     #[arg(long, default_value_t = 200)]
     stays: u32,
+    /// How many mutated commands are judged
+    #[arg(long, default_value_t = 100_000)]
+    commands: u32,
+    /// How many of those that are judged safe are run, and watched
+    #[arg(long, default_value_t = 10_000)]
+    runs: u32,
     /// One of the checks alone
     #[arg(long, value_enum)]
     only: Option<Only>,
@@ -50,11 +60,23 @@ enum Only {
     Properties,
     Frames,
     Stay,
+    Judge,
 }
 
 pub fn run(place: &Place, options: &Options) -> bool {
-    let Options { cycles, patch_kills, seed, cases, frames, socket_frames, stays, only, install } =
-        options;
+    let Options {
+        cycles,
+        patch_kills,
+        seed,
+        cases,
+        frames,
+        socket_frames,
+        stays,
+        commands,
+        runs,
+        only,
+        install,
+    } = options;
     let wanted = |one| only.is_none_or(|only| only == one);
     let mut steps = Steps::new();
     let mut built = Passed::Yes;
@@ -81,6 +103,10 @@ pub fn run(place: &Place, options: &Options) -> bool {
     }
     if wanted(Only::Properties) {
         steps.run("properties", &[], || properties(place, *cases, *seed));
+    }
+    if wanted(Only::Judge) {
+        steps.run("commands judged and run", &[], || judge(place, *commands, *runs, *seed));
+        steps.run("time that judging takes", &[], || judge_speed(place));
     }
     steps.end()
 }
@@ -146,4 +172,21 @@ fn properties(place: &Place, cases: u32, seed: u64) -> Result<(), String> {
     tests.args(["--test", "it"]);
     tests.env("POLYLOOP_CASES", cases.to_string()).env("POLYLOOP_SEED", seed.to_string());
     show(&mut tests, SOAK_TIME_MAX)
+}
+
+/// Mutated commands; see crates/agent/tests/tools/mutate.rs.
+fn judge(place: &Place, commands: u32, runs: u32, seed: u64) -> Result<(), String> {
+    println!("POLYLOOP_COMMANDS={commands} POLYLOOP_RUNS={runs} POLYLOOP_SEED={seed}");
+    let mut tests = place.cargo(&["test", "--release", "--package", "polyloop-agent"]);
+    tests.args(["--test", "tools", "mutated_commands"]);
+    tests.env("POLYLOOP_COMMANDS", commands.to_string()).env("POLYLOOP_RUNS", runs.to_string());
+    tests.env("POLYLOOP_SEED", seed.to_string());
+    show(&mut tests, SOAK_TIME_MAX)
+}
+
+/// Nothing here but this asks for a time, and it asks for a machine that does nothing else.
+fn judge_speed(place: &Place) -> Result<(), String> {
+    let mut speed = place.cargo(&["run", "--release", "--package", "polyloop-agent"]);
+    speed.args(["--example", "judge_speed"]);
+    show(&mut speed, SPEED_TIME_MAX)
 }

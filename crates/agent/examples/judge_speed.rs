@@ -1,8 +1,7 @@
 //! How long the judge takes for scripts that were made to make it slow.
 //!
-//! `cargo run --release -p polyloop-agent --example judge_speed` prints the slowest ones, and the
-//! average of the corpus; it fails if one takes longer than it may. The times are those of an idle
-//! machine.
+//! A part of `cargo xtask soak --only judge`. Prints the slowest ones, and the average of the
+//! corpora; it fails if one takes longer than it may. The times are those of an idle machine.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a tool for developers")]
 
@@ -68,7 +67,6 @@ fn fill(dir: &Path) {
 }
 
 fn corpus() -> Vec<String> {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/commands_public.jsonl");
     let script = |line: &str| {
         let case: serde_json::Value = serde_json::from_str(line).unwrap();
         match &case["cmd"] {
@@ -76,7 +74,10 @@ fn corpus() -> Vec<String> {
             words => quote(&serde_json::from_value::<Vec<String>>(words.clone()).unwrap()),
         }
     };
-    fs::read_to_string(file).unwrap().lines().map(script).collect()
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let lines = |file| fs::read_to_string(dir.join(file)).unwrap();
+    let texts = ["commands_public.jsonl", "own.jsonl"].map(lines);
+    texts.iter().flat_map(|text| text.lines()).map(script).collect()
 }
 
 const PARTS: &[(&str, &str)] = &[
@@ -91,6 +92,9 @@ const PARTS: &[(&str, &str)] = &[
     ("git status", ";"),
     ("cd src", ";"),
     ("if ls; then cd src; fi", ";"),
+    ("find . \\( -name '*.rs' -o -type f \\) ! -name x | xargs cat", ";"),
+    ("cat */f1", ";"),
+    ("ls */* | xargs head", ";"),
 ];
 
 const NESTED: &[(&str, &str)] = &[

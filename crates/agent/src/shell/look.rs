@@ -130,6 +130,9 @@ impl<'a> Look<'a> {
     /// The names in a directory that may be read; none if it is not there.
     pub(super) fn names(&self, cwd: &Path, directory: &str) -> Result<Rc<Vec<String>>, String> {
         let operand = if directory.is_empty() { "." } else { directory };
+        if !cwd.join(operand).is_dir() {
+            return Ok(Rc::default());
+        }
         self.path(cwd, operand, Want::Content)?;
         let directory = cwd.join(operand);
         if let Some(names) = self.listed.borrow().get(&directory) {

@@ -4,19 +4,18 @@
 //! writes down each program that is started, each file that is opened for writing or changed, and
 //! each connection. Without `strace` only what is left behind is seen: files, and what was printed.
 
-#![allow(clippy::disallowed_methods)] // What is looked at from outside is started from outside.
-
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use polyloop_agent::shell::Scope;
+use polyloop_agent::shell::{SAFE_PATH, Scope};
 use polyloop_agent::tool::bash::Bash;
 use polyloop_agent::tool::{Place, Run, Tool as _};
+use polyloop_sandbox::{Confinement, Exit, Helper, Job};
 use polyloop_session::policy::{Leave, Mode};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -36,7 +35,10 @@ const MARK: &str = "outside-7f3a";
 /// A script that takes longer waits for something that never comes.
 const SCRIPT_TIME_MAX: Duration = Duration::from_secs(10);
 
-const TRACED: &str = "execve,connect,bind,sendto,sendmsg,open,openat,openat2,creat,rename,renameat,\
+/// Longer than any batch takes, also where others work.
+const BATCH_TIME_MAX: Duration = Duration::from_secs(20 * 60);
+
+const TRACED: &str = "execve,connect,sendto,sendmsg,open,openat,openat2,creat,rename,renameat,\
     renameat2,unlink,unlinkat,mkdir,mkdirat,rmdir,truncate,ftruncate,link,linkat,symlink,symlinkat,\
     mknod,mknodat,chmod,fchmod,fchmodat,chown,fchown,lchown,fchownat,utimensat,setxattr,\
     clock_settime,settimeofday,sethostname,kill,mount";
@@ -53,7 +55,7 @@ const NOWHERE: &[&str] = &["/dev/null", "/dev/tty", "pipe:", "socket:", "/dev/pt
 pub struct Jail {
     dir: tempfile::TempDir,
     before: BTreeMap<PathBuf, Seen>,
-    strace: bool,
+    strace: Option<PathBuf>,
 }
 
 type Seen = (u32, u64, u64, u64, i64, i64, i64, i64);
@@ -62,17 +64,22 @@ impl Jail {
     pub fn new() -> Jail {
         let dir = tempfile::TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let world = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/world.sh");
-        let made = Command::new("bash").arg(world).arg(dir.path().join("world")).output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let traces = Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
-        let strace = traces.is_ok_and(|traced| traced.status.success());
+        let words = [world.into(), dir.path().join("world").into_os_string()];
+        let env = [("PATH", SAFE_PATH.into())];
+        let (exit, made) = start("/bin/bash".as_ref(), &words, &env);
+        assert_eq!(exit, Exit::Code(0), "{made}");
+        let strace = SAFE_PATH.split(':').map(|dir| Path::new(dir).join("strace"));
+        let strace = strace.into_iter().find(|path| {
+            let words = ["-qq", "-o", "/dev/null", "true"].map(OsString::from);
+            path.is_file() && start(path, &words, &env).0 == Exit::Code(0)
+        });
         let mut jail = Jail { dir, before: BTreeMap::new(), strace };
         jail.before = jail.look();
         jail
     }
 
     pub fn is_watched(&self) -> bool {
-        self.strace
+        self.strace.is_some()
     }
 
     pub fn cwd(&self) -> PathBuf {
@@ -81,7 +88,8 @@ impl Jail {
 
     /// As the session judges.
     pub fn scope(&self) -> Scope {
-        scope(&self.cwd())
+        // Programs that users install for themselves may do more in a home that is new to them.
+        Scope::new(&self.cwd(), &[]).with_path(SAFE_PATH.as_ref())
     }
 
     fn look(&self) -> BTreeMap<PathBuf, Seen> {
@@ -96,9 +104,10 @@ impl Jail {
         if scripts.len() == 1 {
             return Err(format!("{:?} {problem}", scripts.first().unwrap()));
         }
+        // Each half in a new world: this one is not what it was.
         let (one, other) = scripts.split_at(scripts.len() / 2);
-        self.run(one)?;
-        self.run(other)?;
+        Jail::new().run(one)?;
+        Jail::new().run(other)?;
         Err(format!("together: {problem}"))
     }
 
@@ -117,27 +126,24 @@ impl Jail {
         fs::create_dir_all(&temporary).unwrap();
         fs::write(&list, json!(scripts).to_string()).unwrap();
         let program = std::env::current_exe().unwrap();
-        let mut server = match self.strace {
-            true => {
-                let mut strace = Command::new("strace");
-                strace.args(["-ff", "-qq", "-y", "-s", "300", "-e", "signal=none"]);
-                strace
-                    .arg("-e")
-                    .arg(format!("trace={TRACED}"))
-                    .arg("-o")
-                    .arg(traces.join("of"))
-                    .arg(&program);
-                strace
-            }
-            false => Command::new(&program),
-        };
-        server.arg(ROLE).arg(self.dir.path().join("world")).arg(&list).arg(how);
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        server.env_clear().env("PATH", path).env("TMPDIR", &temporary);
-        server.env("HOME", self.dir.path().join("world/home")).env("OPENAI_API_KEY", MARK);
-        let output = server.stdin(Stdio::null()).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        if String::from_utf8_lossy(&output.stdout).contains(MARK) {
+        let words = [ROLE.into(), self.dir.path().join("world").into_os_string(), list.into()];
+        let mut words: Vec<OsString> = words.into_iter().chain([how.into()]).collect();
+        if self.strace.is_some() {
+            let options = ["-ff", "-qq", "-y", "-s", "300", "-e", "signal=none", "-e"];
+            let trace = format!("trace={TRACED}").into();
+            let to = ["-o".into(), traces.join("of").into_os_string(), program.clone().into()];
+            let before = options.map(OsString::from).into_iter().chain([trace]).chain(to);
+            words.splice(..0, before);
+        }
+        let env = [
+            ("PATH", SAFE_PATH.into()),
+            ("TMPDIR", temporary.clone().into_os_string()),
+            ("HOME", self.dir.path().join("world/home").into_os_string()),
+            ("OPENAI_API_KEY", MARK.into()),
+        ];
+        let (exit, output) = start(self.strace.as_ref().unwrap_or(&program), &words, &env);
+        assert_eq!(exit, Exit::Code(0), "{output}");
+        if output.contains(MARK) {
             return Err("showed what is outside".to_owned());
         }
         let after = self.look();
@@ -168,7 +174,7 @@ impl Jail {
                     let ours = started == program.to_string_lossy() || started == HELPER;
                     !failed && !ours && !is_system(started)
                 }
-                "connect" | "bind" | "sendto" | "sendmsg" => call.contains("sa_family=AF_INET"),
+                "connect" | "sendto" | "sendmsg" => call.contains("sa_family=AF_INET"),
                 "open" | "openat" | "openat2" | "creat" => {
                     let writes = ["O_WRONLY", "O_RDWR", "O_CREAT"].iter().any(|f| call.contains(f));
                     let to = call.rsplit_once('<').map_or("", |(_, to)| to);
@@ -186,6 +192,22 @@ impl Jail {
     }
 }
 
+/// Runs a program to its end; how that came, and what it printed.
+fn start(program: &Path, words: &[OsString], env: &[(&str, OsString)]) -> (Exit, String) {
+    let job = Job {
+        program: program.into(),
+        args: words.to_vec(),
+        cwd: "/".into(),
+        env: env.iter().map(|(name, value)| ((*name).into(), value.clone())).collect(),
+        time_limit: BATCH_TIME_MAX,
+        stop_grace: PATIENCE,
+        confinement: Confinement::None,
+    };
+    let mut output = Vec::new();
+    let outcome = polyloop_sandbox::run(&Helper::this_program(), &job, &mut output).unwrap();
+    (outcome.exit, String::from_utf8_lossy(&output).into_owned())
+}
+
 /// A program of the system; which ones may run is for the rules, and these are the only ones whose
 /// place they leave open.
 fn is_system(started: &str) -> bool {
@@ -196,7 +218,7 @@ fn is_system(started: &str) -> bool {
 
 /// Programs that rules allow. A new rule is a new name here, so that nothing runs by accident.
 const REAL: &str = "[ arch awk b2sum base32 base64 basename bash bat bc bzcat cal cat cc cksum cmp \
-    column comm cut date df diff dir dirname dpkg dpkg-query du egrep env expand expr factor fgrep \
+    column comm cut date df diff dir dirname dpkg dpkg-query du echo egrep env expand expr factor fgrep \
     fd file find fmt fold free g++ gawk gcc getconf git grep groups head hexdump hostname iconv id \
     ip join jq locale logname ls lsblk lscpu make cmake mawk md5sum namei netstat nice nl nm node \
     nproc numfmt objdump od openssl paste perl pgrep pidof pip pip3 pr printenv printf ps psql pwd \
@@ -204,10 +226,6 @@ const REAL: &str = "[ arch awk b2sum base32 base64 basename bash bat bc bzcat ca
     sha512sum shuf size sleep sort sqlite3 ss ssh stat strings sum tac tail tar test timeout tr \
     tree true false tsort tty uname unexpand uniq unxz unzip uptime users vim vmstat w wc whereis \
     which who whoami wget curl xargs xxd xzcat yq zcat zipinfo unzstd bunzip2 cargo rustc docker";
-
-fn scope(cwd: &Path) -> Scope {
-    Scope::new(cwd, &[]).with_path(&std::env::var_os("PATH").unwrap_or_default())
-}
 
 fn look(dir: &Path, seen: &mut BTreeMap<PathBuf, Seen>) {
     for entry in fs::read_dir(dir).unwrap().flatten() {

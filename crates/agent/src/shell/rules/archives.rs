@@ -57,6 +57,10 @@ pub(super) fn unzip(call: &Call<'_, '_>) -> Result<Stream, String> {
                     .iter()
                     .all(|arg| !arg.text.starts_with('-') && arg.exact().is_some()) =>
         {
+            // It takes a pattern for all the archives that match.
+            if archive.text.contains(['*', '?', '[']) {
+                return Err(call.not_listed(archive));
+            }
             call.path(archive, Want::Content).map(|()| Stream::Data)
         }
         _ => Err("`unzip` may write files".to_owned()),

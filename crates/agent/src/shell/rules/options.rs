@@ -6,7 +6,7 @@
 //! |------------------|-----------------------------------------------------------------|
 //! | `-abc`           | `-a`, `-b` and `-c`, alone or together                          |
 //! | `-n=number`      | `-n 5` or `-n5`                                                 |
-//! | `-n:number`      | the same, but never behind other letters: `-n` must come first  |
+//! | `-n:number`      | the same, digits alone, and never behind other letters          |
 //! | `-w?number`      | `-w` or `-w5`                                                   |
 //! | `-#`             | `-5`                                                            |
 //! | `--name`         | `--name`                                                        |
@@ -27,7 +27,8 @@ enum Takes {
     Nothing,
     /// Joined to the option, or the next word.
     Value(&'static str),
-    /// The same, if no other option is in the same word: some programs see only the first.
+    /// The next word, or digits joined to it, if no other option is in the same word: some programs
+    /// see only the first, others take each letter for an option.
     Next(&'static str),
     /// Joined to the option, if there is one.
     Maybe(&'static str),
@@ -203,13 +204,13 @@ impl Spec {
                     let value = Arg::literal(joined);
                     Some(check_value(call, kind, &value).map(|()| value).ok_or_else(unknown)?)
                 }
-                Takes::Next(kind) if first => match joined {
-                    "" => Some(next_value(call, kind, rest).ok_or_else(unknown)?),
-                    joined => {
-                        let value = Arg::literal(joined);
-                        Some(check_value(call, kind, &value).map(|()| value).ok_or_else(unknown)?)
-                    }
-                },
+                Takes::Next(kind) if joined.is_empty() && first => {
+                    Some(next_value(call, kind, rest).ok_or_else(unknown)?)
+                }
+                // Whoever takes letters for options finds none among digits.
+                Takes::Next("number") if first && joined.bytes().all(|b| b.is_ascii_digit()) => {
+                    Some(Arg::literal(joined))
+                }
                 Takes::Value(kind) => Some(next_value(call, kind, rest).ok_or_else(unknown)?),
                 Takes::Next(_) | Takes::Maybe(_) => return Err(unknown()),
             };

@@ -7,7 +7,9 @@ use super::Call;
 
 /// Programs, and the words that ask for a version.
 const VERSIONS: &[(&str, &str)] = &[
-    ("bash git make cmake ninja tar curl wget sqlite3 psql sh zsh less vim", "--version"),
+    ("make", "--version -v"),
+    ("git", "version --version"),
+    ("bash cmake ninja tar curl wget sqlite3 psql sh zsh less vim", "--version"),
     ("gcc g++ cc c++ clang clang++ ld", "--version -v"),
     ("python python3 python2", "--version -V -VV"),
     ("pip pip3 uv ruff", "--version"),
@@ -26,8 +28,9 @@ const VERSIONS: &[(&str, &str)] = &[
 pub(super) fn is_asked_for(call: &Call<'_, '_>) -> Result<bool, String> {
     let question = match call.args {
         [question] => question,
-        // `rustc --version --verbose`
-        [question, more] if call.program == "rustc" && more.exact() == Some("--verbose") => {
+        [question, more]
+            if ["cargo", "rustc"].contains(&call.program) && more.exact() == Some("--verbose") =>
+        {
             question
         }
         _ => return Ok(false),

@@ -129,13 +129,14 @@ fn begins_with_read(condition: &List) -> bool {
     }
 }
 
-/// Nothing is known any more of these variables.
+/// Nothing is known any more of these variables, and of where `cd -` leads.
 fn forget(states: &States, names: &BTreeSet<String>) -> States {
     let forget = |state: &Rc<State>| {
         let with = |state: State, name: &String| state.with(name, Value::Unknown);
-        Rc::new(names.iter().fold(State::clone(state), with))
+        let state = State { before: None, ..State::clone(state) };
+        Rc::new(names.iter().fold(state, with))
     };
-    if names.is_empty() { states.clone() } else { states.iter().map(forget).collect() }
+    states.iter().map(forget).collect()
 }
 
 /// The next time round must find what the first found.

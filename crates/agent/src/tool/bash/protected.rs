@@ -31,7 +31,8 @@ pub(super) fn held(cwd: &Path) -> Vec<ReadOnly> {
 pub(super) fn named(script: &str, directory: &Path, cwd: &Path) -> Option<String> {
     // However it is quoted, it is the same name.
     let plain: String = script.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
-    let words = plain.split(BETWEEN).filter(|word| !word.is_empty());
+    // A home directory is no part of the working directory.
+    let words = plain.split(BETWEEN).filter(|word| !word.is_empty() && !word.starts_with('~'));
     let below = words.filter_map(|word| {
         let absolute = path::normal(&directory.join(word));
         absolute.strip_prefix(cwd).ok()?.to_str().map(str::to_owned)
