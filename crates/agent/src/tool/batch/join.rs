@@ -63,11 +63,6 @@ fn reason(parts: &[Judgement], riskiest: Option<&Judgement>) -> Text {
     }
 }
 
-fn diff(parts: &[Judgement]) -> Option<Text> {
-    let diffs: Vec<&str> = parts.iter().filter_map(|part| part.diff.as_deref()).collect();
-    (!diffs.is_empty()).then(|| diffs.concat().into())
-}
-
 fn shown(number: usize, tool: &str, part: &Judgement) -> Text {
     let words = match part.command.as_slice() {
         [name, words @ ..] if &**name == tool => words,
