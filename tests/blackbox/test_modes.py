@@ -11,8 +11,8 @@ from harness import eq
 from talk import of, talks, the
 from test_web import Site
 
-# What a cell says. A command `sandboxed` ran there; one that is `stopped` did too, could not do what
-# it was to do, and then somebody was asked.
+# What a cell says. A command that is `sandboxed` ran there; one that is `stopped` did too, could
+# not do what it was to do, and then somebody was asked.
 TABLE = """
           suggest   auto-edit full-auto bypass    plan      dontAsk   risk
 read      run       run       run       run       run       run       -

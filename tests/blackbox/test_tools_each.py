@@ -81,10 +81,12 @@ FAULTS = [
     ("delete_file", {"path": "missing"}, "missing"), ("delete_file", {"path": "d"}, "recursive"),
     ("create_dir", {"path": "d", "exist_ok": False}, "d"), ("todo_write", {"todos": 1}, "todos"),
     ("web_fetcher", {"url": "ftp://x"}, "http"), ("web_fetcher", {}, "url"),
-    ("skill", {"name": "../x"}, "greet"), ("skill", {}, "name"), ("remember", {"key": "x"}, "value"),
+    ("skill", {"name": "../x"}, "greet"), ("skill", {}, "name"),
+    ("remember", {"key": "x"}, "value"),
     ("recall", {"key": "missing"}, "missing"), ("search_memories", {"limit": "x"}, "limit"),
     ("batch", {"calls": [{"tool": "read", "parameters": {"path": "missing"}}]}, "missing"),
-    ("batch", {"calls": []}, "calls"), ("no_such_tool", {"x": 1}, "no_such_tool"), ("read", "not an object", "object"),
+    ("batch", {"calls": []}, "calls"), ("no_such_tool", {"x": 1}, "no_such_tool"),
+    ("read", "not an object", "object"),
 ]
 
 
