@@ -11,17 +11,23 @@ from harness import eq
 from talk import of, talks, the
 from test_web import Site
 
-# What a cell says. A command `sandboxed` ran there; one that is `stopped` did too, could not do what
-# it was to do, and then somebody was asked.
+# What a cell says. A command that is `sandboxed` ran there; one that is `stopped` did too, could
+# not do what it was to do, and then somebody was asked.
 TABLE = """
-           read safe inside protected outside away   command   beyond  network web    remember own
-suggest    run  run  ask    ask       ask     ask    ask       ask     ask     ask    ask      denied
-auto-edit  run  run  run    ask       ask     ask    ask       ask     ask     ask    run      denied
-full-auto  run  run  run    ask       ask     ask    sandboxed stopped stopped ask    run      denied
-bypass     run  run  run    run       run     run    run       run     run     run    run      denied
-plan       run  run  denied denied    denied  denied denied    denied  denied  denied denied   denied
-dontAsk    run  run  denied denied    denied  denied denied    denied  denied  denied denied   denied
-risk       -    -    medium high      high    medium medium    medium  high    high   medium   -
+          suggest   auto-edit full-auto bypass    plan      dontAsk   risk
+read      run       run       run       run       run       run       -
+safe      run       run       run       run       run       run       -
+inside    ask       run       run       run       denied    denied    medium
+protected ask       ask       ask       run       denied    denied    high
+outside   ask       ask       ask       run       denied    denied    high
+away      ask       ask       ask       run       denied    denied    medium
+command   ask       ask       sandboxed run       denied    denied    medium
+beyond    ask       ask       stopped   run       denied    denied    medium
+network   ask       ask       stopped   run       denied    denied    high
+web       ask       ask       ask       run       denied    denied    high
+remember  ask       run       run       run       denied    denied    medium
+batch     ask       ask       sandboxed run       denied    denied    medium
+own       denied    denied    denied    denied    denied    denied    -
 """
 # The modes by the words of the unified dialect.
 WORDS = {"suggest": "manual", "auto-edit": "acceptEdits", "full-auto": "auto", "bypass": "bypass",
@@ -30,8 +36,9 @@ NETWORK = os.readlink("/proc/self/ns/net")
 
 
 def table():
-    head, *rows = [line.split() for line in TABLE.strip().splitlines()]
-    return {name: dict(zip(head, cells)) for name, *cells in rows}
+    """For each mode, and for the risk, the word of each kind of call."""
+    modes, *rows = [line.split() for line in TABLE.strip().splitlines()]
+    return {mode: {name: cells[at] for name, *cells in rows} for at, mode in enumerate(modes)}
 
 
 def call(name, **args):
@@ -39,7 +46,7 @@ def call(name, **args):
 
 
 def scripts(t, tag, port, web):
-    """For each column a script, and the file that is there if and only if it did what it is for."""
+    """For each row a script, and the file that is there if and only if it did what it is for."""
     outside = t.outside / tag
     return {
         "read": (call("read", path="a.txt"), None),
@@ -53,6 +60,9 @@ def scripts(t, tag, port, web):
         "network": (f"run: echo hi > /dev/tcp/127.0.0.1/{port}", None),
         "web": (call("web_fetcher", url=web.url(f"/{tag}")), None),
         "remember": (call("remember", key=tag, value="x"), None),
+        "batch": (call("batch", calls=[{"tool": "bash", "parameters": {
+            "command": f"touch batch-{tag}; readlink /proc/self/ns/net"}}]),
+            t.work / f"batch-{tag}"),
         "own": (call("read", path=f"{t.store}/{tag}.jsonl"), None),
     }
 
@@ -95,24 +105,24 @@ def away_from_here(output):
 
 
 def play(s, row, tag, client, by, reached):
-    """All cells of a row; gives the requests that were made."""
+    """All calls in one mode; gives the requests that were made."""
     requests, (listener, web) = {}, reached
-    for column, (script, made) in scripts(s.t, tag, listener.getsockname()[1], web).items():
+    for kind, (script, made) in scripts(s.t, tag, listener.getsockname()[1], web).items():
         word, told, request = by(client, script)
-        what = f"{tag}, {column}"
+        what = f"{tag}, {kind}"
         if word == "run" and away_from_here(told):
             word = "sandboxed"
-        eq(word, row[column], f"{what}: {told or request}")
+        eq(word, row[kind], f"{what}: {told or request}")
         if made:
             eq(made.exists(), word in ("run", "sandboxed"), f"{what}: {made.name} is there")
         if word == "denied":
-            wanted = "server's own files" if column == "own" else ""
+            wanted = "server's own files" if kind == "own" else ""
             assert told and wanted in told, f"{what} says why: {told!r}"
-        if column == "network":
+        if kind == "network":
             eq(came(listener), int(word == "run"), f"{what}: who came")
-        if column == "web":
+        if kind == "web":
             eq(f"GET /{tag}" in web.seen, word == "run", f"{what}: who came")
-        requests[column] = request
+        requests[kind] = request
     return requests
 
 
@@ -149,20 +159,20 @@ def test_the_table_in_unified(s):
         client = s.unified(session=f"u-{mode}", full_auto=True)
         client.start(permission_mode=word)
         requests = play(s, table()[mode], f"u-{mode}", client, by_unified, reached)
-        for column, request in requests.items():
+        for kind, request in requests.items():
             if request is None:
                 continue
             why = request["context"]
-            eq(why["risk_level"], risks[column], f"{mode}, {column}: risk")
+            eq(why["risk_level"], risks[kind], f"{mode}, {kind}: risk")
             for name in ("description", "covers"):
                 said = why[name]
-                assert said and "\n" not in said, f"{mode}, {column}: {name} is a line: {why}"
-            if column in ("protected", "outside", "away"):
+                assert said and "\n" not in said, f"{mode}, {kind}: {name} is a line: {why}"
+            if kind in ("protected", "outside", "away"):
                 real = {"protected": f" .env.u-{mode}", "outside": s.t.outside / f"u-{mode}",
-                        "away": s.t.outside / "canary"}[column]
-                assert str(real) in why["description"], f"{column}: names the path: {why}"
-            if table()[mode][column] == "stopped":
-                assert "sandbox" in why["description"], f"{mode}, {column}: {why}"
+                        "away": s.t.outside / "canary"}[kind]
+                assert str(real) in why["description"], f"{kind}: names the path: {why}"
+            if table()[mode][kind] == "stopped":
+                assert "sandbox" in why["description"], f"{mode}, {kind}: {why}"
 
 
 @talks

@@ -183,7 +183,7 @@ def test_the_log_names_the_rule_and_who_decided_and_no_arguments(s):
     client.turn(call("bash", command="touch x", workdir="canary-argument-7"))
     client.turn(call("no_such_tool", x="canary-argument-8"))
     client.turn(call("apply_patch", patch="*** Begin Patch\n*** canary-argument-9"))
-    client.decide(client.asked("run: touch .env.canary-argument-10 .env"), "deny_stop")
+    client.decide(client.asked("run: touch /usr/canary-argument-10"), "deny_stop")
     client.until_end()
     client.turn("run: touch last")
     wanted = [

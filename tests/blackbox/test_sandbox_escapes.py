@@ -42,6 +42,13 @@ def call(name, **args):
     return f"tool: {name} {json.dumps(args)}"
 
 
+def from_a_file(t, text, before="true"):
+    """A call that runs a script from a file: what it names and does is not seen by the judge, so
+    that nobody is asked, and only the sandbox is in its way."""
+    (t.work / "tries").write_text(text)
+    return call("bash", command=f"{before}; bash ./tries", timeout_ms=600_000)
+
+
 class Listeners:
     """On one port over TCP and UDP, IPv4 and IPv6; and Unix sockets, by path and by name."""
 
@@ -155,7 +162,7 @@ class Stage:
 
     def run(self, attempts):
         """What all attempts printed, and the exit code of each."""
-        frames = self.client.turn(call("bash", command=script(attempts, self.variables())))
+        frames = self.client.turn(from_a_file(self.t, script(attempts, self.variables())))
         (done,) = of(frames, "tool_completed")
         assert done["success"], done
         output = "".join(f["output"] for f in of(frames, "command_output"))
@@ -313,12 +320,12 @@ def first_creation(s, user):
                   f"mkdir evil; mv -T evil {name}", f"echo x > evil; mv -T evil {name}"]
     makes += ["git init -q", "mkdir -p .git/hooks && echo x > .git/hooks/pre-commit",
               "mkdir -p .vscode && echo x > .vscode/tasks.json"]
-    frames = client.turn(call("bash", command=script(makes, {})))
+    frames = client.turn(from_a_file(s.t, script(makes, {})))
     output = "".join(f["output"] for f in of(frames, "command_output"))
     done = [makes[int(line.split()[1])] for line in output.splitlines()
             if line.startswith("@") and line.endswith(" 0")]
     eq(done, [], f"what was made; {output}")
-    left = sorted(p.name for p in s.t.work.iterdir() if p.name != "evil")
+    left = sorted(p.name for p in s.t.work.iterdir() if p.name not in ("evil", "tries"))
     eq(left, [], "what is there afterwards")
 
 
@@ -362,8 +369,8 @@ def test_s12_what_a_terminal_would_obey_is_text(s):
 WAITING = "touch begun; until [ -e go ]; do sleep 0.02; done"
 
 
-def begun(s, client, script):
-    client.say(call("bash", command=f"{WAITING}; {script}", timeout_ms=600_000))
+def begun(s, client, text):
+    client.say(from_a_file(s.t, text, WAITING))
     eventually((s.t.work / "begun").exists, "the command runs")
 
 
@@ -384,7 +391,8 @@ def test_what_is_held_for_one_command_is_not_let_go_by_another(s):
     output = "".join(f["output"] for f in of(frames, "command_output"))
     eq(output.count("\n@ "), len(makes), f"attempts that ended: {output}")
     assert " 0\n" not in output, f"something was made: {output}"
-    eq(sorted(p.name for p in s.t.work.iterdir()), ["begun", "go", "other"], "what is left")
+    eq(sorted(p.name for p in s.t.work.iterdir()), ["begun", "go", "other", "tries"],
+       "what is left")
 
 
 @talks
@@ -395,7 +403,7 @@ def test_what_was_held_is_gone_however_a_command_ends(s):
     client.start()
 
     def clean():
-        return [p.name for p in s.t.work.iterdir()] == ["begun"]
+        return sorted(p.name for p in s.t.work.iterdir()) == ["begun", "tries"]
 
     begun(s, client, "true")
     client.send("interrupt", reason="enough")
@@ -429,8 +437,8 @@ def test_a_store_in_the_working_directory_is_closed(s):
              "mkdir z; mv -T z a", "mv sub z", "cat sub/own.rules", "echo x > sub/own.rules",
              "rm -rf sub", "mv data z", "cat data/memory.db", "echo x > data/memory.db-journal",
              "rm -rf data", "find . -name '*.jsonl' -size +0 | grep ."]
-    frames = client.turn(call("bash", command=script([*tries, "echo fine > sub/x; echo y > a/y"],
-                                                     {})))
+    work_on = "echo fine > sub/x; echo y > a/y"
+    frames = client.turn(from_a_file(s.t, script([*tries, work_on], {})))
     output = "".join(f["output"] for f in of(frames, "command_output"))
     codes = [line.split()[2] for line in output.splitlines() if line.startswith("@ ")]
     eq([code == "0" for code in codes], [False] * len(tries) + [True], output)

@@ -137,8 +137,8 @@ def test_a_layer_that_goes_while_the_server_runs(s):
     client = s.unified(full_auto=True)
     client.start(permission_mode="auto")
     assert the(client.turn("run: touch before"), "tool_completed")["success"]
-    inside = ["nsenter", "-t", str(server.process.pid), "-U", "--preserve-credentials", "bash", "-c",
-              "echo 0 > /proc/sys/user/max_user_namespaces"]
+    inside = ["nsenter", "-t", str(server.process.pid), "-U", "--preserve-credentials",
+              "bash", "-c", "echo 0 > /proc/sys/user/max_user_namespaces"]
     subprocess.run(inside, check=True, timeout=WAIT_SECS)
     request = client.asked(f"run: {COMMAND}\nsay: end")
     assert "could not be set up" in request["context"]["description"], request

@@ -53,6 +53,10 @@ TOOLS = [
     ("todo_write", "TodoWrite", {"todos": TODOS}, ["look"], {}),
     ("todo_read", "TodoRead", {}, ["look"], {}),
     ("web_fetcher", "WebFetch", {"url": "SITE/page"}, ["# One", "two"], {}),
+    ("batch", "batch", {"calls": [
+        {"tool": "read", "parameters": {"path": "a.txt"}},
+        {"tool": "write_file", "parameters": {"path": "x.txt", "content": "x\n"}}]},
+     ["[1] read", "three", "[2] write_file"], {"x.txt": "x\n"}),
     ("skill", "skill", {"name": "greet"}, ["Say hello twice."], {}),
     ("remember", "remember", {"key": "colour", "value": "green"}, ["ok"], {}),
     ("recall", "recall", {"key": "colour"}, ["green"], {}),
@@ -77,9 +81,12 @@ FAULTS = [
     ("delete_file", {"path": "missing"}, "missing"), ("delete_file", {"path": "d"}, "recursive"),
     ("create_dir", {"path": "d", "exist_ok": False}, "d"), ("todo_write", {"todos": 1}, "todos"),
     ("web_fetcher", {"url": "ftp://x"}, "http"), ("web_fetcher", {}, "url"),
-    ("skill", {"name": "../x"}, "greet"), ("skill", {}, "name"), ("remember", {"key": "x"}, "value"),
+    ("skill", {"name": "../x"}, "greet"), ("skill", {}, "name"),
+    ("remember", {"key": "x"}, "value"),
     ("recall", {"key": "missing"}, "missing"), ("search_memories", {"limit": "x"}, "limit"),
-    ("no_such_tool", {"x": 1}, "no_such_tool"), ("read", "not an object", "object"),
+    ("batch", {"calls": [{"tool": "read", "parameters": {"path": "missing"}}]}, "missing"),
+    ("batch", {"calls": []}, "calls"), ("no_such_tool", {"x": 1}, "no_such_tool"),
+    ("read", "not an object", "object"),
 ]
 
 

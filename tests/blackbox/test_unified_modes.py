@@ -155,7 +155,8 @@ def test_auto_runs_edits_and_commands_in_the_sandbox(s):
     assert not is_asked(client, patch("edited")), "an edit"
     assert not is_asked(client, COMMAND), "a command"
     assert is_asked(client, patch(".env")), "an edit of a protected file"
-    assert is_asked(client, "run: touch .env"), "a command that the sandbox stops"
+    assert is_asked(client, "run: touch .env"), "a command that names one"
+    assert is_asked(client, "run: touch /usr/made"), "a command that the sandbox stops"
     eq(files(s), ["edited", "made"], "files")
 
 
