@@ -78,7 +78,6 @@ mod tests {
             "find . -path ./.git -prune -o -print",
             "cat ~/.bashrc > /tmp/x",
             "echo x >> .zshrc",
-            "echo $HOME/.bashrc",
         ] {
             assert_eq!(named(script), None, "{script}");
         }
