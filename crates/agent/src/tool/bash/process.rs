@@ -43,6 +43,9 @@ const HELPER_PATIENCE: Duration = Duration::from_secs(15);
 /// How long output is awaited that somebody holds back who could not be ended.
 const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
 
+/// How much longer what keeps coming is read after that.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
+
 const NO_SANDBOX: &str = "Not run: this server cannot run commands in a sandbox.";
 
 pub(super) fn run(run: Run) -> impl Stream<Item = Progress> + Send + 'static {
@@ -159,10 +162,13 @@ impl Running {
                 read = read(&mut self.report, &mut report) => {
                     self.reported(report.get(..read).unwrap_or_default());
                 }
-                () = sleep_until(self.deadline) => self.late(),
+                () = sleep_until(self.deadline), if self.report.is_some() => self.late(),
                 read = read(&mut self.stdout, &mut buffer) => {
                     if read == 0 {
                         self.stdout = None;
+                    } else if self.report.is_none() && Instant::now() > self.deadline + DRAIN_MAX {
+                        // What was left behind prints for ever.
+                        self.late();
                     }
                     let (text, fresh) = self.output.push(buffer.get(..read).unwrap_or_default());
                     self.spill(&fresh).await;
@@ -170,6 +176,8 @@ impl Running {
                         return Some(text.into());
                     }
                 }
+                // What is there already counts, however late it is looked at.
+                () = sleep_until(self.deadline) => self.late(),
             }
         }
         let (last, fresh) = self.output.finish()?;
