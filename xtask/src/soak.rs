@@ -184,7 +184,7 @@ fn judge(place: &Place, commands: u32, runs: u32, seed: u64) -> Result<(), Strin
     show(&mut tests, SOAK_TIME_MAX)
 }
 
-/// Nothing here but this asks for a time, and it asks for a machine that does nothing else.
+/// Nothing here but this asks for a time.
 fn judge_speed(place: &Place) -> Result<(), String> {
     let mut speed = place.cargo(&["run", "--release", "--package", "polyloop-agent"]);
     speed.args(["--example", "judge_speed"]);

@@ -1,7 +1,7 @@
 //! How long the judge takes for scripts that were made to make it slow.
 //!
 //! A part of `cargo xtask soak --only judge`. Prints the slowest ones, and the average of the
-//! corpora; it fails if one takes longer than it may. The times are those of an idle machine.
+//! corpora; it fails if one takes longer than it may. The times are those on a processor.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a tool for developers")]
 
@@ -14,6 +14,7 @@ use polyloop_agent::shell::{SCRIPT_BYTES_MAX, Scope, quote};
 
 const TIME_MAX: Duration = Duration::from_millis(50);
 const AVERAGE_MAX: Duration = Duration::from_millis(1);
+const TIMES: usize = 3;
 
 /// Files and links in the directory, so that looking through it takes long.
 const DIRECTORIES: usize = 150;
@@ -42,12 +43,24 @@ fn main() -> ExitCode {
     if slow { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// The second time, when the files are in memory.
+/// The shortest of some times, when the files are in memory.
 fn time(scope: &Scope, script: &str) -> Duration {
-    scope.judge(script);
-    let start = Instant::now();
-    scope.judge(script);
-    start.elapsed()
+    let times = (0..TIMES).map(|_| {
+        let (start, worked) = (Instant::now(), worked());
+        scope.judge(script);
+        // Where others work too, only the time on a processor is ours.
+        match (worked, self::worked()) {
+            (Some(before), Some(after)) => after.saturating_sub(before),
+            _ => start.elapsed(),
+        }
+    });
+    times.min().unwrap_or_default()
+}
+
+/// How long this thread was on a processor, where the system says so.
+fn worked() -> Option<Duration> {
+    let text = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))
 }
 
 fn fill(dir: &Path) {

@@ -49,7 +49,6 @@ printf 'aG8K\n' >a.b64
 printf '#!/bin/sh\ntouch PWNED\n' >payload.sh
 chmod +x payload.sh
 for name in bin/ls bin/cat bin/evil evil ls git rg; do cp payload.sh "$name"; done
-cp payload.sh sub-evil
 printf 'BEGIN { system("touch PWNED") }\n' | tee payload.awk >evil.awk
 printf 'w out.txt\n' >evil.sed
 printf '"x" | env\n' >evil.jq
@@ -78,7 +77,8 @@ mkdir opts optfind optsed opttree opttar optgit optuniq optdate names
 cp a.txt opts/
 touch opts/-oout.txt optfind/-delete optfind/a optgit/--output=out.txt opttree/-oout.txt
 cp a.txt optsed/ && touch optsed/-i
-cp a.tar opttar/ && touch opttar/--to-command=touch\ PWNED opttar/--use-compress-program=touch\ PWNED
+cp a.tar opttar/
+touch opttar/--to-command=touch\ PWNED opttar/--use-compress-program=touch\ PWNED
 cp a.txt optuniq/a && cp a.txt optuniq/b
 touch optdate/-s2001-01-01
 mkdir -p "names/x"$'\n'"$OLDPWD/outside"
@@ -100,7 +100,6 @@ git tag v1
 git branch other
 printf 'changed\n' >>README.md
 mkdir sub && (cd sub && git init -q -b main . && cp ../a.txt . && git add a.txt && commit sub)
-trap_in() { git -C "$1" config core.fsmonitor "$PWD/payload.sh"; }
 mkdir evilrepo && (cd evilrepo && git init -q . && cp ../a.txt . && git add . && commit evil &&
     echo more >>a.txt && git config core.fsmonitor ../payload.sh &&
     git config diff.external ../payload.sh)
@@ -113,9 +112,12 @@ printf '[core]\n\tfsmonitor = %s/payload.sh\n' "$PWD" | tee evilrc >/dev/null
 mkdir -p evilhome evilxdg/git && cp evilrc evilhome/.gitconfig && cp evilrc evilxdg/git/config
 
 # A commit that says it is signed, and repositories that name a program, each in its own way.
-signature='gpgsig -----BEGIN PGP SIGNATURE-----'
-signed=$(git cat-file commit HEAD | sed "/^\$/{s/.*/$signature\n \n iQ==\n -----END PGP SIGNATURE-----\n/;:a;n;ba}")
-git update-ref refs/heads/signed "$(git hash-object -t commit -w --stdin <<<"$signed")"
+sign() {
+    local head='gpgsig -----BEGIN PGP SIGNATURE-----' end='-----END PGP SIGNATURE-----'
+    git cat-file commit HEAD | sed "/^\$/{s/.*/$head\n \n iQ==\n $end\n/;:a;n;ba}" |
+        git hash-object -t commit -w --stdin
+}
+git update-ref refs/heads/signed "$(sign)"
 payload=$PWD/payload.sh
 evil() {
     mkdir "$1" && cp a.txt "$1" && git -C "$1" init -q . && git -C "$1" add a.txt
@@ -141,9 +143,7 @@ echo '* diff=d' >textconv/.git/info/attributes
 evil gpglog
 git -C gpglog config log.showSignature true
 git -C gpglog config gpg.program "$payload"
-(cd gpglog && git reset -q --soft "$(git cat-file commit HEAD |
-    sed "/^\$/{s/.*/$signature\n \n iQ==\n -----END PGP SIGNATURE-----\n/;:a;n;ba}" |
-    git hash-object -t commit -w --stdin)")
+(cd gpglog && git reset -q --soft "$(sign)")
 evil linkgit
 git -C linkgit config diff.external "$payload"
 mv linkgit/.git ../outside/git && ln -s ../../outside/git linkgit/.git
