@@ -37,6 +37,13 @@ class Options:
 
     polyloop = "polyloop"
     node_modules = None
+    verbose = False
+
+    @classmethod
+    def tell(cls, line):
+        """For who wants to see more than whether a test passed."""
+        if cls.verbose:
+            print(f"      {line}", flush=True)
 
 
 def eq(got, want, what="value"):
@@ -94,7 +101,7 @@ class Server:
     def __init__(self, test, flags, env, cwd):
         self.test = test
         self.log = tempfile.NamedTemporaryFile(dir=test.dir, prefix="stderr-", delete=False)
-        command = [Options.polyloop, "serve", "--port", "0", *flags]
+        command = [*test.before, test.polyloop or Options.polyloop, "serve", "--port", "0", *flags]
         self.process = subprocess.Popen(
             command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=self.log, text=True,
@@ -344,6 +351,9 @@ class Test:
         for place in (self.work, self.start, self.home):
             place.mkdir()
         self.servers, self.closing = [], []
+        # Words that the program is started with, as `setpriv` and its options, and another copy
+        # of it. They become the program: the process keeps its id.
+        self.before, self.polyloop = [], None
 
     def environment(self, env=None):
         base = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8",
@@ -359,7 +369,8 @@ class Test:
     def program(self, *words, env=None, cwd=None):
         """Runs the program to its end."""
         return subprocess.run(
-            [Options.polyloop, *words], cwd=cwd or self.start, env=self.environment(env),
+            [*self.before, self.polyloop or Options.polyloop, *words],
+            cwd=cwd or self.start, env=self.environment(env),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WAIT_SECS,
         )
 

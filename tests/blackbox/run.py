@@ -89,7 +89,9 @@ def main():
     words.add_argument("--node-modules", help="a directory that holds the package ws")
     words.add_argument("--only", default="", help="tests whose name contains this")
     words.add_argument("--jobs", type=int, default=TOGETHER, help="tests that run at once")
+    words.add_argument("-v", "--verbose", action="store_true", help="what tests tell besides")
     words = words.parse_args()
+    harness.Options.verbose = words.verbose
     harness.Options.polyloop = str(Path(words.polyloop).resolve())
     if words.node_modules:
         harness.Options.node_modules = str(Path(words.node_modules).resolve())

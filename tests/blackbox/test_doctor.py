@@ -110,7 +110,7 @@ def tree(directory):
 def test_a_good_setup(t):
     (t.start / ".env").write_text("LOG_LEVEL=debug\n")
     env = {"SESSION_STORE_PATH": t.store, "TODOS_STORE_PATH": t.todos,
-           "USER_MESSAGE_DB": t.dir / "messages.db", **SECRETS}
+           "USER_MESSAGE_DB": t.dir / "messages.db", "MEMORY_DB": t.dir / "memories.db", **SECRETS}
     t.store.mkdir()
     before = tree(t.dir)
     report = doctor(t, "--chat-broadcast", "session", env=env)
@@ -129,10 +129,11 @@ def test_a_good_setup(t):
     expect(report, ".env", "ok", str(t.start / ".env"))
     expect(report, "working directory", "ok", str(t.work))
     expect(report, "endpoint", "ok", "offline")
-    expect(report, "sandbox", "warn", "ask")
+    expect(report, "sandbox", "ok", "works")
     expect(report, "session store", "ok", str(t.store))
     expect(report, "todos store", "ok", str(t.todos))
     expect(report, "message database", "ok", "messages.db")
+    expect(report, "memories", "ok", "memories.db")
     expect(report, "token", "ok", "POLYLOOP_TOKEN")
     expect(report, "port", "ok")
 
@@ -143,6 +144,7 @@ def test_a_broken_setup(t):
     env = {"PROVIDER": None, "MODEL": "gpt-4o", "LOG_FORMAT": "xml", "PORT": "http",
            "WORKING_DIRECTORY": t.dir / "nowhere", "SESSION_STORE_PATH": t.dir / "file",
            "TODOS_STORE_PATH": t.dir / "file/below", "USER_MESSAGE_DB": t.work,
+           "MEMORY_DB": t.work,
            "TOOL_USE_APPROVAL_MODE": "yolo", "OPENAI_BASE_URL": "https://fake-user@a.example"}
     report = doctor(t, env=env)
     eq(report["ok"], False, "ok")
@@ -155,7 +157,8 @@ def test_a_broken_setup(t):
     expect(report, "session store", "fail", str(t.dir / "file"), "SESSION_STORE_PATH")
     expect(report, "todos store", "fail", str(t.dir / "file/below"), "TODOS_STORE_PATH")
     expect(report, "message database", "fail", str(t.work), "USER_MESSAGE_DB")
-    expect(report, "sandbox", "warn")
+    expect(report, "memories", "fail", str(t.work), "MEMORY_DB")
+    expect(report, "sandbox", "ok", "works")
     eq(os.listdir(t.work), [], "files that it left")
 
 

@@ -8,11 +8,13 @@ from loomtalk import loom
 from talk import of, talks, the
 
 UNIFIED = ["Bash", "Read", "Write", "Edit", "MultiEdit", "apply_patch", "LS", "Glob", "Grep",
-           "move_file", "delete_file", "create_dir", "TodoRead", "TodoWrite", "AskUserQuestion",
-           "ExitPlanMode"]
+           "move_file", "delete_file", "create_dir", "WebFetch", "TodoRead", "TodoWrite",
+           "AskUserQuestion", "ExitPlanMode", "batch", "skill", "remember", "recall",
+           "search_memories", "list_memories"]
 CANONICAL = ["bash", "read", "write_file", "edit", "multiedit", "apply_patch", "ls", "glob", "grep",
-             "move_file", "delete_file", "create_dir", "todo_read", "todo_write", "ask_user",
-             "exit_plan_mode"]
+             "move_file", "delete_file", "create_dir", "web_fetcher", "todo_read", "todo_write",
+             "ask_user", "exit_plan_mode", "batch", "skill", "remember", "recall",
+             "search_memories", "list_memories"]
 
 
 def call(name, **args):

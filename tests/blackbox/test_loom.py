@@ -70,7 +70,9 @@ def test_tool_parameters_are_those_that_clients_know(s):
     tools = {tool["name"]: tool["input_schema"] for tool in loom(s).ask("tools_list")["tools"]}
     wanted = {"bash": (["command", "description", "timeout_ms", "workdir"], ["command"]),
               "apply_patch": (["patch"], ["patch"]),
-              "ask_user": (["questions"], ["questions"]), "exit_plan_mode": (["plan"], ["plan"])}
+              "ask_user": (["questions"], ["questions"]), "exit_plan_mode": (["plan"], ["plan"]),
+              "skill": (["name"], ["name"]), "remember": (["key", "value"], ["key", "value"]),
+              "recall": (["key"], ["key"])}
     for name, (fields, required) in wanted.items():
         eq(sorted(tools[name]["properties"]), fields, f"parameters of {name}")
         eq(tools[name]["required"], required, f"required of {name}")

@@ -135,7 +135,8 @@ def nothing_shown(s, server, key, *secrets):
     """Neither said nor kept anywhere."""
     lines = key.decode().splitlines()[1:-1]
     frames = json.dumps([wire.steps for wire in s.wires])
-    files = "".join(path.read_text() for path in s.store.iterdir() if path.is_file())
+    paths = [path for path in s.store.iterdir() if path.is_file()]
+    files = "".join(path.read_text(errors="replace") for path in paths)
     for text in (frames, files, server.stdout(), server.stderr()):
         for secret in [lines[0], lines[-2], *secrets]:
             assert secret not in text, f"{secret[:12]}… is shown"

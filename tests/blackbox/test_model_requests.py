@@ -14,8 +14,9 @@ from test_model_reach import Proxy
 from test_models import DONE, MORE, SAY, THINK, answer, bash, opaque, say, streamed, unasked
 
 TOOLS = ["bash", "read", "write_file", "edit", "multiedit", "apply_patch", "ls", "glob", "grep",
-         "move_file", "delete_file", "create_dir", "todo_read", "todo_write", "ask_user",
-         "exit_plan_mode"]
+         "move_file", "delete_file", "create_dir", "web_fetcher", "todo_read", "todo_write",
+         "ask_user", "exit_plan_mode", "batch", "skill", "remember", "recall", "search_memories",
+         "list_memories"]
 
 
 # Whether the checks can fail at all.

@@ -285,7 +285,9 @@ def test_a_models_own_shell(s):
     server.kill()
     s.server(env=RESPONSES.settings(model.url, **CODEX))
     # Words that are no script for a shell are quoted for it, each by itself.
-    model.script([shell(2, "printf", "%s|", "a b", "$HOME", "it's"), {"blocks": [{"say": DONE}]}])
+    joined = "print join('|', @ARGV, '')"
+    model.script([shell(2, "perl", "-e", joined, "a b", "$HOME", "it's"),
+                  {"blocks": [{"say": DONE}]}])
     watcher = s.watcher()
     request = watcher.asked("Once more")
     watcher.decide(request, "allow")
@@ -299,7 +301,7 @@ def test_a_models_own_shell(s):
     (first, second) = [item for item in sent if item["type"] == "local_shell_call"]
     eq(first["call_id"], "call_shell", "the call goes back as it came")
     eq(first["action"]["command"], ["bash", "-lc", "echo shell | tee -a ran"])
-    eq(second["action"]["command"], ["printf", "%s|", "a b", "$HOME", "it's"])
+    eq(second["action"]["command"], ["perl", "-e", joined, "a b", "$HOME", "it's"])
     results = {item["call_id"]: item["output"] for item in sent
                if item["type"] == "local_shell_call_output"}
     eq([results[first["call_id"]], results[second["call_id"]]], ["shell\n", "a b|$HOME|it's|"])

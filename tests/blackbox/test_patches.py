@@ -158,3 +158,22 @@ def test_the_session_store_is_never_the_agents_to_edit(t):
         frames += client.until_end()
     assert outputs(frames)[0]["metadata"]["exit_code"] != 0, outputs(frames)
     assert not (t.work / "sessions/evil.jsonl").exists(), "written into the session store"
+
+
+def test_a_patch_waits_for_its_answer_and_is_applied_once(t):
+    """The client leaves without an answer; another gives it, twice, and to the wrong session."""
+    server = t.server()
+    client = server.client("/ws/one")
+    request = asked(client, patch("a.txt", "hi"))
+    client.close()
+    back, other = server.client("/ws/one"), server.client("/ws/other")
+    again = back.until("approval_request")[-1]
+    eq(again["payload"], request["payload"], "the request, again")
+    eq(list(t.work.iterdir()), [], "before the answer")
+    other.review("yes")
+    other.error()
+    eq(list(t.work.iterdir()), [], "after another session's answer")
+    back.review("yes")
+    back.review("yes")
+    back.until_end()
+    eq((t.work / "a.txt").read_text(), "hi\n", "the file, once")

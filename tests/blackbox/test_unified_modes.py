@@ -148,13 +148,16 @@ def test_dont_ask_denies_what_is_not_granted(s):
 
 
 @talks
-def test_auto_without_a_sandbox_asks_for_commands(s):
+def test_auto_runs_edits_and_commands_in_the_sandbox(s):
     s.server()
     client = s.unified(full_auto=True)
     eq(client.start(permission_mode="auto")["permission_mode"], "auto")
     assert not is_asked(client, patch("edited")), "an edit"
-    assert is_asked(client, COMMAND), "a command"
-    eq(files(s), ["edited"], "files")
+    assert not is_asked(client, COMMAND), "a command"
+    assert is_asked(client, patch(".env")), "an edit of a protected file"
+    assert is_asked(client, "run: touch .env"), "a command that names one"
+    assert is_asked(client, "run: touch /usr/made"), "a command that the sandbox stops"
+    eq(files(s), ["edited", "made"], "files")
 
 
 @talks

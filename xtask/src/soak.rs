@@ -1,5 +1,6 @@
-//! The long checks: random sessions by the hundred thousand, kills of a server in use, frames of
-//! nonsense by the million, and commands that were judged safe, run and watched by the thousand.
+//! The long checks: random sessions by the hundred thousand, kills of a server in use and of one
+//! that applies patches, frames of nonsense by the million, commands that try to stay alive, and
+//! commands that were judged safe, run and watched by the thousand.
 
 use std::time::Duration;
 
@@ -21,6 +22,9 @@ pub struct Options {
     /// How often the server is killed
     #[arg(long, default_value_t = 200)]
     cycles: u32,
+    /// How often it is killed while it applies a patch
+    #[arg(long, default_value_t = 500)]
+    patch_kills: u32,
     /// Where the random choices begin
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -33,6 +37,9 @@ pub struct Options {
     /// How many are sent to a server over real sockets
     #[arg(long, default_value_t = 100_000)]
     socket_frames: u32,
+    /// How many commands try to stay alive
+    #[arg(long, default_value_t = 200)]
+    stays: u32,
     /// How many mutated commands are judged
     #[arg(long, default_value_t = 100_000)]
     commands: u32,
@@ -49,24 +56,46 @@ pub struct Options {
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Only {
     Kill,
+    Patches,
     Properties,
     Frames,
+    Stay,
     Judge,
 }
 
 pub fn run(place: &Place, options: &Options) -> bool {
-    let Options { cycles, seed, cases, frames, socket_frames, commands, runs, only, install } =
-        options;
+    let Options {
+        cycles,
+        patch_kills,
+        seed,
+        cases,
+        frames,
+        socket_frames,
+        stays,
+        commands,
+        runs,
+        only,
+        install,
+    } = options;
     let wanted = |one| only.is_none_or(|only| only == one);
     let mut steps = Steps::new();
     let mut built = Passed::Yes;
-    if wanted(Only::Kill) || wanted(Only::Frames) {
+    if [Only::Kill, Only::Patches, Only::Frames, Only::Stay].into_iter().any(wanted) {
         let python =
             steps.run("tools: python3 with websockets", &[], || tools::python(place, install));
         built = steps.run("build", &[python], || ci::build(place));
     }
     if wanted(Only::Kill) {
         steps.run("kill run", &[built], || kill(place, *cycles, *seed, SOAK_TIME_MAX));
+    }
+    if wanted(Only::Stay) {
+        steps.run("commands that try to stay", &[built], || stay(place, *stays));
+    }
+    if wanted(Only::Patches) {
+        steps.run("patches killed", &[built], || {
+            kill_patches(place, *patch_kills, *seed, SOAK_TIME_MAX)
+        });
+        steps.run("patches against swapped links", &[], || swap_links(place));
     }
     if wanted(Only::Frames) {
         steps.run("frames over sockets", &[built], || send_frames(place, *socket_frames, *seed));
@@ -88,6 +117,36 @@ pub fn kill(place: &Place, cycles: u32, seed: u64, time_max: Duration) -> Result
     run.arg("tests/blackbox/soak/kill.py").arg("--polyloop").arg(place.polyloop());
     run.args(["--cycles", &cycles.to_string(), "--seed", &seed.to_string()]);
     show(&mut run, time_max)
+}
+
+/// Nobody is left of them; see tests/blackbox/soak/stay.py.
+fn stay(place: &Place, commands: u32) -> Result<(), String> {
+    let mut run = place.program(place.python());
+    run.arg("tests/blackbox/soak/stay.py").arg("--polyloop").arg(place.polyloop());
+    run.args(["--commands", &commands.to_string()]);
+    show(&mut run, SOAK_TIME_MAX)
+}
+
+/// Kills a server that applies patches; see tests/blackbox/soak/patches.py.
+pub fn kill_patches(
+    place: &Place,
+    kills: u32,
+    seed: u64,
+    time_max: Duration,
+) -> Result<(), String> {
+    let mut run = place.program(place.python());
+    run.arg("tests/blackbox/soak/patches.py").arg("--polyloop").arg(place.polyloop());
+    run.args(["--kills", &kills.to_string(), "--seed", &seed.to_string()]);
+    show(&mut run, time_max)
+}
+
+/// Case B9 of the patches, at length, and D6.
+fn swap_links(place: &Place) -> Result<(), String> {
+    let mut tests = place.cargo(&["test", "--release", "--package", "polyloop-agent"]);
+    tests.args(["--test", "tools", "every_case_of_patches"]);
+    let figures =
+        [("POLYLOOP_PATCHES", "1000"), ("POLYLOOP_SWAPS", "10000"), ("POLYLOOP_FILES", "10000")];
+    show(tests.envs(figures), SOAK_TIME_MAX)
 }
 
 /// Sends nonsense to a server in use; see tests/blackbox/soak/frames.py.

@@ -16,6 +16,7 @@ use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::decide::{deadline, expire};
 use polyloop_session::event::{Level, Setting, Settings};
 use polyloop_session::policy::Mode;
+use polyloop_session::shown;
 use polyloop_session::state::{AUTO_RESUME_VIA, ToolPhase};
 use polyloop_session::wait::Who;
 use polyloop_session::{
@@ -36,6 +37,7 @@ use crate::subscriber::{Audience, Ending, Power, Presence, Subscription, View};
 use crate::tool::{Place, ToolSpec};
 
 mod attach;
+mod decisions;
 mod work;
 
 pub const MAILBOX_REQUESTS_MAX: usize = 64;
@@ -229,8 +231,10 @@ impl<V: View> Actor<V> {
         }
         let closing = recover(&actor.state, &actor.live);
         actor.record(closing).await?;
-        actor.live = Live::default();
+        actor.live = Live::of(&actor.state);
         actor.writer.forget_growth().await?;
+        let shown: Vec<Growth> = actor.live.growths().collect();
+        actor.writer.grow(&shown).await?;
         // The server may allow less than it did when the session last ran.
         if actor.state.mode() == Mode::Bypass && !actor.kit.limits.bypass_allowed {
             let (mode, by) = (Mode::default(), Who::via("server"));
@@ -374,13 +378,20 @@ impl<V: View> Actor<V> {
         always: bool,
         by: Who,
     ) -> Answered {
-        if self.proposed_patch(wait).as_ref() == Some(patch) {
+        let proposed = self.proposed_patch(wait);
+        let shown = proposed.as_deref().map(shown::patch);
+        if proposed.as_ref() == Some(patch) || shown.as_deref() == Some(&**patch) {
             let reply = match always {
                 true => WaitReply::ApproveAlways,
                 false => WaitReply::Approve { message: None },
             };
             return self.command(Command::Settle { wait, reply, by }).await;
         }
+        // Somebody changed what was shown: the codes in it stand for what they stood for there.
+        let patch: Text = match shown != proposed.as_deref().map(str::to_owned) {
+            true => shown::read_back(patch).into(),
+            false => patch.clone(),
+        };
         let args: Text = serde_json::json!({ "patch": patch }).to_string().into();
         let place = self.place();
         let judgement = perform::judge("apply_patch", &args, &place).await;
@@ -394,7 +405,7 @@ impl<V: View> Actor<V> {
         self.command(Command::Settle { wait, reply, by }).await
     }
 
-    /// The patch that a wait is about; clients may send it back as it was.
+    /// The patch that a wait is about; clients may send it back as it was, or as it was shown.
     fn proposed_patch(&self, wait: WaitRef) -> Option<Text> {
         let turn = self.state.turn()?;
         let open = match wait {
@@ -413,6 +424,7 @@ impl<V: View> Actor<V> {
         if events.is_empty() {
             return Ok(());
         }
+        let events = self.with_warning(events);
         let expected = self.state.last_seq();
         let (at, mut seq) = (self.now(), expected);
         let mut entries = Vec::with_capacity(events.len());
@@ -427,12 +439,19 @@ impl<V: View> Actor<V> {
         self.writer.append(expected, &entries, flush).await?;
         let was_open = !self.live.is_empty();
         for entry in entries {
+            decisions::tell(self.id.as_str(), &self.state, &entry.event);
             self.state.apply(&entry);
             match &entry.event {
                 Event::TurnStarted { .. } => self.turns.push(entry.seq),
-                Event::TurnEnded { .. } => self.tell_messages(),
+                Event::TurnEnded { .. } => {
+                    self.place = None;
+                    self.tell_messages();
+                }
                 Event::ItemCompleted { item, .. } => {
                     self.live.close(*item);
+                    self.running.remove(&item.0);
+                }
+                Event::SandboxRefused { item, .. } => {
                     self.running.remove(&item.0);
                 }
                 Event::CallEnded { call, .. } => {
@@ -446,6 +465,20 @@ impl<V: View> Actor<V> {
             self.writer.forget_growth().await?;
         }
         Ok(())
+    }
+
+    /// Whoever chooses full-auto where there is no sandbox hears that it asks.
+    fn with_warning(&self, mut events: Vec<Event>) -> Vec<Event> {
+        let chosen = |event: &Event| match event {
+            Event::ModeSet { mode, .. } => *mode == Mode::FullAuto,
+            Event::SessionCreated { settings, .. } => settings.mode == Mode::FullAuto,
+            _ => false,
+        };
+        if !self.kit.places.common.sandbox && events.iter().any(chosen) {
+            let (level, code) = (Level::Warning, NO_SANDBOX_CODE.into());
+            events.push(Event::Noticed { level, text: NO_SANDBOX_TEXT.into(), code });
+        }
+        events
     }
 
     /// The user messages are a projection, which follows the log at its own pace.
@@ -485,6 +518,10 @@ fn answer(reply: oneshot::Sender<Answered>, done: Answered) -> Result<Flow, LogE
     failed.map_or(Ok(Flow::GoOn), Err)
 }
 
+const NO_SANDBOX_CODE: &str = "no_sandbox";
+const NO_SANDBOX_TEXT: &str = "There is no sandbox on this machine, so full-auto asks before it \
+                               runs commands that may change something.";
+
 /// What people said, decided and were given must survive the machine, not only the process.
 fn must_reach_disk(event: &Event) -> bool {
     match event {
@@ -494,6 +531,7 @@ fn must_reach_disk(event: &Event) -> bool {
         | Event::SessionClosed { .. }
         | Event::TurnEnded { .. } => true,
         Event::ItemCompleted { result, .. } => result.is_some(),
+        Event::SandboxRefused { .. } => true,
         _ => false,
     }
 }

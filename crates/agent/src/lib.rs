@@ -6,11 +6,13 @@
 pub mod actor;
 pub mod clock;
 pub mod log;
+pub mod memories;
 pub mod messages;
 pub mod model;
 pub mod patch;
 pub mod perform;
 pub mod place;
+pub mod rules;
 pub mod sessions;
 pub mod shell;
 pub mod subscriber;

@@ -41,6 +41,8 @@
 mod apply;
 mod edit;
 mod error;
+mod halt;
+mod journal;
 mod matching;
 mod parse;
 pub(crate) mod path;
@@ -53,8 +55,12 @@ pub(crate) mod root;
 mod tests;
 mod text;
 
-pub(crate) use apply::{is_unsupported, make_directory, put_where_nothing_is, unmake_directories};
+pub(crate) use apply::{
+    is_unsupported, make_directory, put_where_nothing_is, spare_name, unmake_directories,
+};
 pub use error::PatchError;
+pub(crate) use journal::{Does, Fact, Facts, Flush, Named, Open};
+pub use journal::{Journal, Replayed, Said};
 pub use parse::{Patch, parse};
 pub use path::shown;
 pub(crate) use plan::plan_content;

@@ -9,9 +9,10 @@ use std::panic::AssertUnwindSafe;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use polyloop_session::item::{End, ToolResult};
-use polyloop_session::policy::{Effect, Judgement, Risk};
-use polyloop_session::{CallId, ItemId, Report, Stream, Text};
+use polyloop_session::policy::{Effect, Judgement, Risk, Says};
+use polyloop_session::{Answerable, CallId, ItemId, Report, Stream, Text};
 
+use crate::rules;
 use crate::tool::{self, Place, Progress, Run};
 
 mod ask;
@@ -49,7 +50,15 @@ pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
         Some(tool) => tool.judge(tool::given(args), place).await,
         None => Err(unknown_tool(name)),
     };
-    judged.unwrap_or_else(|why| refused(name, why))
+    let mut judgement = judged.unwrap_or_else(|why| refused(name, why));
+    // Leave for a tool is none for what must be asked about wherever it comes from.
+    let reaches_out = judgement.effect == Effect::Edit && !judgement.confined;
+    let of_tool = place.rules.of_tool(name);
+    // A batch is what its parts are.
+    let must_ask = reaches_out || name == tool::batch::NAME;
+    let of_tool = of_tool.filter(|rule| rule.says != Says::Allow || !must_ask);
+    judgement.rule = rules::stricter(judgement.rule, of_tool);
+    judgement
 }
 
 /// A call that never runs, and why.
@@ -64,9 +73,11 @@ fn refused(name: &str, why: Text) -> Judgement {
         reason: why,
         command: vec![name.into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "".into(),
         keys: Vec::new(),
+        rule: None,
     }
 }
 
@@ -79,10 +90,15 @@ pub struct Ran {
     pub item: ItemId,
     pub name: Text,
     pub run: Run,
+    /// It ran before, in the sandbox, and what that gave has been shown.
+    pub again: bool,
 }
 
+/// Stands between what the two runs printed.
+const AGAIN_TEXT: &str = "[run again, outside the sandbox]\n";
+
 pub fn run(ran: Ran) -> BoxStream<'static, Performed> {
-    let Ran { item, name, mut run } = ran;
+    let Ran { item, name, mut run, again } = ran;
     run.args = tool::given(&run.args).into();
     let Some(tool) = tool::find(&name) else {
         let report = failed_tool(item, unknown_tool(&name));
@@ -94,12 +110,16 @@ pub fn run(ran: Ran) -> BoxStream<'static, Performed> {
             Progress::Ended { end, result } => {
                 Performed::Report(Report::ToolEnded { item, end, result: Box::new(result) })
             }
+            Progress::Stopped { reason, result } => {
+                let (result, answerable) = (Box::new(result), Answerable::default());
+                Performed::Report(Report::ToolStopped { item, reason, result, answerable })
+            }
         });
         performed.boxed()
     };
-    guarded(begin, move || {
-        failed_tool(item, "The tool broke; this is a fault of the server".into())
-    })
+    let broken = move || failed_tool(item, "The tool broke; this is a fault of the server".into());
+    let output = again.then(|| Performed::Output { item, text: AGAIN_TEXT.into() });
+    stream::iter(output).chain(guarded(begin, broken)).boxed()
 }
 
 fn failed_tool(item: ItemId, why: Text) -> Report {
@@ -138,6 +158,7 @@ fn is_final(performed: &Performed) -> bool {
                 | Report::CallFailed { .. }
                 | Report::CallStopped { .. }
                 | Report::ToolEnded { .. }
+                | Report::ToolStopped { .. }
         )
     )
 }

@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use polyloop_session::{SessionId, Text};
 use rustix::fs::OFlags;
 
-use crate::tool::Place;
+use crate::memories::Memories;
+use crate::patch::Root;
 use crate::tool::bash::is_forbidden;
+use crate::tool::{Place, skills};
 
 /// Of a file that tells the model who it is or how to work here.
 const TOLD_BYTES_MAX: u64 = 64 * 1024;
@@ -29,8 +31,11 @@ pub struct Places {
     pub roots: Vec<PathBuf>,
     /// Where plans are kept, a folder a session.
     pub plans: Option<PathBuf>,
+    /// Where long outputs of commands are kept, a folder a session.
+    pub outputs: Option<PathBuf>,
     /// Where todos files are kept, one a session.
     pub todos: Option<PathBuf>,
+    pub memories: Memories,
 }
 
 impl Places {
@@ -59,21 +64,22 @@ impl Places {
 
     /// Removes what is kept for a session that is gone.
     pub async fn forget(&self, session: &SessionId) {
-        let Some(plans) = self.plans.as_ref().map(|plans| plans.join(session.as_str())) else {
-            return;
-        };
-        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(plans)).await;
-        match removed {
-            Ok(Err(error)) if error.kind() != ErrorKind::NotFound => {
-                tracing::warn!(%session, %error, "its plans could not be removed");
+        for kept in [&self.plans, &self.outputs].into_iter().flatten() {
+            let folder = kept.join(session.as_str());
+            let removed =
+                tokio::task::spawn_blocking(move || std::fs::remove_dir_all(folder)).await;
+            match removed {
+                Ok(Err(error)) if error.kind() != ErrorKind::NotFound => {
+                    tracing::warn!(%session, %error, "what was kept for it could not be removed");
+                }
+                Ok(_) | Err(_) => {}
             }
-            Ok(_) | Err(_) => {}
         }
     }
 
-    /// Where a turn of a session works. A folder that is gone or not allowed any more is not
-    /// entered: the server's own takes its place.
-    pub fn place(&self, session: &SessionId, cwd: Option<&str>) -> Place {
+    /// Where a turn of a session works, and for whom: by the name that was given. A folder that is
+    /// gone or not allowed any more is not entered: the server's own takes its place.
+    pub fn place(&self, session: &SessionId, cwd: Option<&str>, user: Option<&str>) -> Place {
         let cwd = cwd.and_then(|cwd| match self.folder(cwd) {
             Ok(folder) => Some(folder),
             Err(why) => {
@@ -82,9 +88,12 @@ impl Places {
             }
         });
         let plans = self.plans.as_ref().map(|plans| plans.join(session.as_str()));
+        let outputs = self.outputs.as_ref().map(|outputs| outputs.join(session.as_str()));
         let todos = self.todos.as_ref().map(|todos| todos.join(format!("{session}.md")));
         let cwd = cwd.unwrap_or_else(|| self.common.cwd.clone());
-        Place { cwd, plans, todos, ..self.common.clone() }
+        let root = Root::open(&cwd).ok();
+        let memories = self.memories.of(user);
+        Place { cwd, root, plans, outputs, todos, memories, ..self.common.clone() }
     }
 }
 
@@ -109,6 +118,7 @@ impl Instructions {
             parts.push(agents.trim().to_string());
         }
         parts.push(facts(place, jiff::Zoned::now().date()));
+        parts.extend(skills::told(place));
         parts.extend(self.own.as_ref().map(|own| own.trim().to_string()));
         parts.retain(|part| !part.is_empty());
         let mut text = parts.join("\n\n");

@@ -22,6 +22,7 @@ mod expand;
 mod filter;
 mod grammar;
 mod look;
+mod parts;
 mod path;
 mod place;
 mod programs;
@@ -37,8 +38,8 @@ mod tests;
 mod walk;
 mod words;
 
+pub use parts::{RoughParts, rough_parts};
 pub use place::{SAFE_PATH, Scope};
-pub use show::{is_deceptive, visible};
 pub use words::{literal_argv, quote};
 
 /// A longer script is not looked into: it is asked about, as it stands.
@@ -51,7 +52,7 @@ pub const WORDS_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     /// The words of a simple literal command, else `bash -lc` and the script; the real ones, so
-    /// whoever shows them goes through [`visible`].
+    /// whoever shows them goes through `session::shown`.
     pub command: Vec<Text>,
     /// It reads, inside the working directory, and does nothing else.
     pub safe: bool,
@@ -84,6 +85,13 @@ impl Scope {
             Ok(argv) => self.judge_words(&argv, safe),
             Err(_) => self.judge_script(script, safe),
         }
+    }
+
+    /// Whether the script would be safe if these commands were, which are not of the shell itself.
+    pub fn is_safe_beside(&self, script: &str, allows: &dyn Fn(&[&str]) -> bool) -> bool {
+        let unwrapped = unwrapped(script);
+        script.len() <= SCRIPT_BYTES_MAX
+            && walk::script_beside(unwrapped.as_deref().unwrap_or(script), self, allows).is_ok()
     }
 
     /// The same for a command whose words are known.

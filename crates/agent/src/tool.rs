@@ -10,12 +10,17 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use polyloop_session::Text;
 use polyloop_session::item::{End, ToolResult};
-use polyloop_session::policy::Judgement;
+use polyloop_session::policy::{Judgement, Key, Leave, Mode};
 use tokio_util::sync::CancellationToken;
+
+use crate::memories::UserMemories;
+use crate::patch::{Journal, PatchError, Root};
+use crate::rules::Rules;
 
 pub mod apply_patch;
 pub mod ask_user;
 pub mod bash;
+pub mod batch;
 pub mod create_dir;
 pub mod delete_file;
 pub mod edit;
@@ -23,13 +28,21 @@ pub mod exit_plan_mode;
 mod files;
 pub mod glob;
 pub mod grep;
+pub mod list_memories;
 pub mod ls;
+mod memory;
 pub mod move_file;
 pub mod multiedit;
 pub mod read;
+pub mod recall;
+pub mod remember;
+pub mod search_memories;
+pub mod skill;
+pub(crate) mod skills;
 mod todo_list;
 pub mod todo_read;
 pub mod todo_write;
+pub mod web_fetcher;
 pub mod write_file;
 
 pub use files::TEXT_BYTES_MAX;
@@ -54,7 +67,7 @@ pub trait Tool: Send + Sync + 'static {
         place: &'a Place,
     ) -> BoxFuture<'a, Result<Judgement, Text>>;
 
-    /// Does it. The stream ends with `Ended`; when `stop` is cancelled it ends soon, with what it
+    /// Does it. The stream ends with `Ended` or `Stopped`; when `stop` is cancelled it ends soon, with what it
     /// had.
     fn run(&self, run: Run) -> BoxStream<'static, Progress>;
 }
@@ -63,9 +76,27 @@ pub struct Run {
     pub args: Text,
     pub place: Arc<Place>,
     pub sandboxed: bool,
-    /// Nobody was asked, because it was judged safe: if it is not any more, it must not run.
-    pub safe: bool,
+    /// None if a person said yes to this very call.
+    pub unasked: Option<Unasked>,
     pub stop: CancellationToken,
+}
+
+impl Run {
+    /// Nobody was asked, because it was judged safe: if it is not any more, it must not run.
+    pub fn is_safe(&self) -> bool {
+        self.unasked.as_ref().is_some_and(|unasked| match unasked.leave {
+            Leave::Reads | Leave::Safe => true,
+            Leave::Mode { .. } | Leave::Granted | Leave::Rule { .. } | Leave::Person => false,
+        })
+    }
+}
+
+/// By what a call runs that nobody was asked about, and what else the session lets run unasked.
+#[derive(Clone, Debug)]
+pub struct Unasked {
+    pub leave: Leave,
+    pub mode: Mode,
+    pub grants: Arc<[Key]>,
 }
 
 /// Where a session works, and what it must keep its hands off.
@@ -73,24 +104,61 @@ pub struct Run {
 pub struct Place {
     /// Canonical.
     pub cwd: PathBuf,
+    /// The same, held open since the turn began: what takes its place later is not written to.
+    pub root: Option<Root>,
     /// Where the session's plans are kept, if anything is.
     pub plans: Option<PathBuf>,
+    /// Where long outputs of its commands are kept, if anything is; only the session reads there.
+    pub outputs: Option<PathBuf>,
     /// The session's todos file, if it has one.
     pub todos: Option<PathBuf>,
+    /// Those of the user who began the turn.
+    pub memories: UserMemories,
     /// The server's own files: refused in every mode.
     pub forbidden: Vec<PathBuf>,
+    /// What the operator always allows, asks about or denies.
+    pub rules: Arc<Rules>,
+    /// Where patches are written down before they are applied, so that a kill cannot tear one.
+    pub journal: Option<Journal>,
     /// How long one command may run.
     pub command_time_max: std::time::Duration,
     /// Whether commands can be run in a sandbox, as tried at start.
     pub sandbox: bool,
     /// The program that starts commands.
     pub helper: polyloop_sandbox::Helper,
+    /// The way to the web.
+    pub web: web_fetcher::Reach,
+}
+
+impl Place {
+    /// The working directory, if it still is the one in which the turn began.
+    pub(crate) fn root(&self) -> Result<Root, PatchError> {
+        if let Some(root) = self.root.as_ref().filter(|root| root.path() == self.cwd) {
+            return root.check().map(|()| root.clone());
+        }
+        let root = Root::open(&self.cwd)?;
+        match root.path() == self.cwd {
+            true => Ok(root),
+            // It was without links when it was named.
+            false => Err(PatchError::RootChanged { root: self.cwd.clone() }),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
     Output(Text),
-    Ended { end: End, result: ToolResult },
+    Ended {
+        end: End,
+        result: ToolResult,
+    },
+    /// It ran in the sandbox, which stopped it: whoever may decides whether it runs outside. The
+    /// last word of the run, like `Ended`.
+    Stopped {
+        /// What the sandbox did not let it do, for people.
+        reason: Text,
+        result: ToolResult,
+    },
 }
 
 /// All tools, in the order clients see them.
@@ -107,10 +175,17 @@ pub static ALL: &[&dyn Tool] = &[
     &move_file::MoveFile,
     &delete_file::DeleteFile,
     &create_dir::CreateDir,
+    &web_fetcher::WebFetcher,
     &todo_read::TodoRead,
     &todo_write::TodoWrite,
     &ask_user::AskUser,
     &exit_plan_mode::ExitPlanMode,
+    &batch::Batch,
+    &skill::Skill,
+    &remember::Remember,
+    &recall::Recall,
+    &search_memories::SearchMemories,
+    &list_memories::ListMemories,
 ];
 
 /// Models that call a tool without arguments may send nothing at all.

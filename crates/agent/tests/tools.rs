@@ -9,20 +9,27 @@
 mod tools {
     pub mod apply_patch;
     pub mod bash;
+    pub mod batch;
+    pub mod diffs;
     pub mod edits;
     pub mod git;
     pub mod jail;
     pub mod labels;
     pub mod literal;
+    pub mod memory;
+    pub mod memory_random;
     pub mod mutate;
+    pub mod patch_cases;
     pub mod paths;
     pub mod properties;
     pub mod races;
     pub mod read;
     pub mod server;
+    pub mod skill;
     pub mod stop;
     pub mod todos;
     pub mod trees;
+    pub mod web;
 }
 
 use std::fs::{self, File, OpenOptions};
@@ -36,10 +43,13 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
-use polyloop_agent::tool::{Place, Progress, Run, Tool};
+use polyloop_agent::memories::Memories;
+use polyloop_agent::patch::Journal;
+use polyloop_agent::tool::web_fetcher::PrivateAddresses;
+use polyloop_agent::tool::{Place, Progress, Run, Tool, Unasked};
 use polyloop_sandbox::Helper;
 use polyloop_session::item::{End, ToolResult};
-use polyloop_session::policy::Judgement;
+use polyloop_session::policy::{Judgement, Leave, Mode};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -58,6 +68,12 @@ fn main() -> ExitCode {
         tools::server::serve(script);
         return ExitCode::SUCCESS;
     }
+    if let [role, directory] = args.as_slice()
+        && role == tools::patch_cases::ROLE
+    {
+        tools::patch_cases::apply_in(directory);
+        return ExitCode::SUCCESS;
+    }
     if let [role, world, list, how] = args.as_slice()
         && role == tools::jail::ROLE
     {
@@ -67,18 +83,25 @@ fn main() -> ExitCode {
     let tests = [
         tools::apply_patch::ALL,
         tools::bash::ALL,
+        tools::batch::ALL,
+        tools::diffs::ALL,
         tools::edits::ALL,
         tools::git::ALL,
         tools::labels::ALL,
         tools::literal::ALL,
+        tools::memory::ALL,
+        tools::memory_random::ALL,
         tools::mutate::ALL,
+        tools::patch_cases::ALL,
         tools::paths::ALL,
         tools::properties::ALL,
         tools::races::ALL,
         tools::read::ALL,
+        tools::skill::ALL,
         tools::stop::ALL,
         tools::todos::ALL,
         tools::trees::ALL,
+        tools::web::ALL,
     ];
     let tests: Vec<&Test> = tests.into_iter().flatten().collect();
     if args.iter().any(|arg| arg == "--list") {
@@ -123,13 +146,19 @@ impl Ground {
         fs::create_dir_all(cwd.with_file_name("out")).unwrap();
         fs::create_dir_all(cwd.with_file_name("todos")).unwrap();
         let place = Place {
+            root: None,
             plans: None,
+            outputs: Some(cwd.join("store/outputs")),
             todos: Some(cwd.with_file_name("todos").join("s.md")),
+            memories: Memories::unkept().unwrap().of(None),
             forbidden: vec![cwd.join("store")],
+            journal: Some(Journal::open(&cwd.join("store/patches")).unwrap()),
             cwd,
+            rules: Default::default(),
             command_time_max: PATIENCE * 2,
             sandbox: false,
             helper: Helper::this_program(),
+            web: tools::web::reach(PrivateAddresses::Allowed),
         };
         Ground { dir, place: Arc::new(place) }
     }
@@ -161,7 +190,7 @@ impl Ground {
             args: args.to_string().into(),
             place: self.place.clone(),
             sandboxed: false,
-            safe: false,
+            unasked: None,
             stop: stop.clone(),
         };
         Call { stream: tool.run(run), stop, output: String::new() }
@@ -170,6 +199,15 @@ impl Ground {
     fn finish(&self, tool: &dyn Tool, args: serde_json::Value) -> Ended {
         block_on(async { self.start(tool, args).end().await })
     }
+}
+
+/// Nobody was asked, because it was judged safe.
+fn safe() -> Unasked {
+    unasked(Leave::Safe, Mode::Suggest)
+}
+
+fn unasked(leave: Leave, mode: Mode) -> Unasked {
+    Unasked { leave, mode, grants: Arc::from([]) }
 }
 
 struct Call {
@@ -197,7 +235,7 @@ impl Call {
         while self.output != text {
             match self.stream.next().await.unwrap() {
                 Progress::Output(more) => self.output.push_str(&more),
-                Progress::Ended { end, result } => panic!("{end:?} {result:?} {:?}", self.output),
+                other => panic!("{other:?} {:?}", self.output),
             }
         }
     }
@@ -212,6 +250,10 @@ impl Call {
                 Progress::Ended { end, result } => {
                     assert!(self.stream.next().await.is_none());
                     return Ended { output: self.output, end, result };
+                }
+                Progress::Stopped { result, .. } => {
+                    assert!(self.stream.next().await.is_none());
+                    return Ended { output: self.output, end: End::Failed, result };
                 }
             }
         }

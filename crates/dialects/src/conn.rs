@@ -79,6 +79,17 @@ impl Out<'_> {
         self.unsent(item, stream, 0, sent, whole)
     }
 
+    /// The same of a text that will go on. Whoever has the entry already may not have the item from
+    /// its start, and is sent that with all that is open.
+    pub fn rest_so_far<'t>(
+        &mut self,
+        item: ItemId,
+        stream: Stream,
+        text: &'t str,
+    ) -> Option<&'t str> {
+        if self.muted { None } else { self.rest(item, stream, text) }
+    }
+
     /// The part of a growth that was not sent yet.
     pub fn fresh<'t>(&mut self, growth: &'t Growth) -> Option<&'t str> {
         let sent = self.sent.of(growth.item, growth.stream);

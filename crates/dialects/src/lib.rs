@@ -18,6 +18,7 @@ mod ids;
 mod image;
 pub mod loom;
 mod reply;
+mod request;
 pub mod rest;
 pub mod time;
 pub mod tools;

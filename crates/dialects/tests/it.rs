@@ -33,6 +33,7 @@ mod it {
     mod runner;
     mod sealed;
     mod seeds;
+    mod shown;
     mod speaks;
     mod strict;
     mod texts;

@@ -6,7 +6,9 @@ use std::io::{self, BufRead, Read as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use polyloop_agent::rules::Rules;
 use polyloop_agent::shell::{Judged, Scope};
+use polyloop_session::policy::{Rule, Says};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -28,10 +30,25 @@ pub fn run(args: &CheckArgs, start_dir: &Path) -> ExitCode {
     let scope = Scope::new(&cwd, &[]).with_path(&path);
     match &args.script {
         Some(script) => {
+            let rules = match &args.rules {
+                Some(file) => crate::rules::load(&start_dir.join(file)),
+                None => Ok(Rules::default()),
+            };
+            let rules = match rules {
+                Ok(rules) => rules,
+                Err(problems) => {
+                    problems.iter().for_each(|problem| eprintln!("error: {problem}"));
+                    return ExitCode::from(USAGE);
+                }
+            };
             let judged = scope.judge(script);
+            let (decision, reason) = match rules.of_command(script, &scope, &cwd) {
+                Some(Rule { says, line }) => (word(says), format!("by the rule `{line}`")),
+                None => (decision(&judged), judged.reason.to_string()),
+            };
             // Whoever closed the other end has read enough.
-            let _ = writeln!(io::stdout(), "{}: {}", decision(&judged), judged.reason);
-            if judged.safe { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            let _ = writeln!(io::stdout(), "{decision}: {reason}");
+            if decision == ALLOW { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         None => match answer(&scope, io::stdin().lock(), io::stdout().lock()) {
             Ok(()) => ExitCode::SUCCESS,
@@ -43,8 +60,19 @@ pub fn run(args: &CheckArgs, start_dir: &Path) -> ExitCode {
     }
 }
 
+const ALLOW: &str = "allow";
+const ASK: &str = "ask";
+
 fn decision(judged: &Judged) -> &'static str {
-    if judged.safe { "allow" } else { "ask" }
+    if judged.safe { ALLOW } else { ASK }
+}
+
+fn word(says: Says) -> &'static str {
+    match says {
+        Says::Allow => ALLOW,
+        Says::Ask => ASK,
+        Says::Deny => "deny",
+    }
 }
 
 /// Answers each line with a line, as it comes.

@@ -54,6 +54,14 @@ Examples:
   polyloop check-command --cwd ~/project 'git status'
   polyloop check-command --jsonl < commands.jsonl";
 
+const CHECK_RULES_EXAMPLES: &str = "\
+Each line of the file is a rule:
+  allow command cargo test      alone or beside harmless commands
+  ask   tool    web_fetcher     every call of the tool
+  deny  command git push        wherever it stands in a script
+  deny  path    secrets         the path and everything below it
+The strictest rule that is about a call counts.";
+
 /// One agent server that every client can talk to.
 #[derive(Debug, Parser)]
 #[command(name = "polyloop", version, arg_required_else_help = true, after_help = EXAMPLES)]
@@ -93,6 +101,15 @@ pub enum Command {
         after_help = CHECK_EXAMPLES
     )]
     Check(CheckArgs),
+    /// Say what each rule of a rules file means, or what is wrong with it
+    #[command(name = "check-rules", after_help = CHECK_RULES_EXAMPLES)]
+    CheckRules(CheckRulesArgs),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub struct CheckRulesArgs {
+    /// The file, as for RULES_FILE
+    pub file: PathBuf,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -106,6 +123,9 @@ pub struct CheckArgs {
     /// Read commands from standard input, one JSON object a line
     #[arg(long)]
     pub jsonl: bool,
+    /// Say what a session with this rules file would do [modes: as for TOOL_USE_APPROVAL_MODE]
+    #[arg(long, value_name = "FILE", conflicts_with = "jsonl")]
+    pub rules: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -142,6 +162,7 @@ pub fn demo_config(args: &DemoArgs, start_dir: &Path) -> Result<Config, ConfigEr
     flags.set(&settings::SESSION_STORE_PATH, dir.join("sessions"));
     flags.set(&settings::TODOS_STORE_PATH, dir.join("todos"));
     flags.set(&settings::USER_MESSAGE_DB, dir.join("messages.db"));
+    flags.set(&settings::MEMORY_DB, dir.join("memories.db"));
     flags.set(&settings::WORKING_DIRECTORY, workspace);
     if let Some(port) = args.port {
         flags.set(&settings::PORT, port.to_string());

@@ -47,6 +47,9 @@ impl ConfigError {
     }
 }
 
+/// The file of memories in a session store.
+const MEMORIES_NAME: &str = "memories.db";
+
 /// Everything the server was told. `Debug` hides secrets.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -61,13 +64,21 @@ pub struct Config {
     pub agent: AgentKind,
     /// May be missing, and may come later: whoever reads it takes a missing file as none.
     pub instructions_file: Option<PathBuf>,
+    /// It was read once and found good.
+    pub rules_file: Option<PathBuf>,
+    /// Files with secrets or power over the server.
+    pub own_files: Vec<PathBuf>,
     pub approval: Approval,
     /// Go on at start with turns that a crash cut off.
     pub auto_resume: bool,
+    /// Whether pages may be fetched from addresses that are not on the public internet.
+    pub web_private_addresses: bool,
     /// Where session files are; without it sessions live in memory. Perhaps not yet there.
     pub session_store: Option<PathBuf>,
     pub todos_store: Option<PathBuf>,
     pub user_message_db: Option<PathBuf>,
+    /// Where memories are, if that was said; see `Config::memory_file`.
+    pub memory_db: Option<PathBuf>,
     pub chat_broadcast: ChatBroadcast,
     pub context: Context,
     pub access: Access,
@@ -107,7 +118,7 @@ pub struct ModelAccess {
     pub base_url: String,
 }
 
-/// Through what models are reached.
+/// Through what models and web pages are reached.
 #[derive(Clone, Debug, Default)]
 pub struct Proxy {
     /// URLs, with user and password where the proxy wants them.
@@ -201,6 +212,12 @@ pub struct Examined {
 }
 
 impl Config {
+    /// Where memories are kept, if they are.
+    pub fn memory_file(&self) -> Option<PathBuf> {
+        let beside = || self.session_store.as_ref().map(|store| store.join(MEMORIES_NAME));
+        self.memory_db.clone().or_else(beside)
+    }
+
     /// The configuration of `polyloop serve`. `environment` is usually `std::env::vars_os()`,
     /// `start_dir` the directory the server was started in.
     pub fn load(

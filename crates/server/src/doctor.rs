@@ -57,7 +57,9 @@ async fn report(examined: Examined) -> Report {
     checks.push(sandbox());
     let store = files::store(Place::Sessions, parts.session_store.as_deref());
     let todos = files::store(Place::Todos, parts.todos_store.as_deref());
-    checks.extend([store, todos, files::database(parts.user_message_db.as_deref())]);
+    let messages = files::messages(parts.user_message_db.as_deref());
+    let memories = files::memories(parts.memory_db.as_deref(), parts.session_store.as_deref());
+    checks.extend([store, todos, messages, memories]);
     checks.extend(token(&examined));
     checks.extend(parts.addr.map(network::port));
     Report::new(examined.held, told, checks).without(&secrets(parts))

@@ -13,6 +13,7 @@ mod query;
 mod render;
 mod rest;
 mod room;
+mod rules;
 mod serve;
 mod socket;
 mod view;
@@ -22,10 +23,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use polyloop_agent::model::offline::SCRIPT_HELP;
+use polyloop_sandbox::Availability;
 use tracing::level_filters::LevelFilter;
 
 use crate::cli::{Cli, Command, DoctorArgs};
-use crate::config::{ApprovalMode, Config, ConfigError, LogFormat, LogLevel};
+use crate::config::{Config, ConfigError, LogFormat, LogLevel};
 use crate::serve::{PortChoice, Ready};
 
 fn main() -> ExitCode {
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         }
         Command::Doctor(args) => examine(&args, &start_dir),
         Command::Check(args) => check::run(&args, &start_dir),
+        Command::CheckRules(args) => rules::check(&args, &start_dir),
     }
 }
 
@@ -114,8 +117,19 @@ fn announce(config: &Config, port: PortChoice, ready: &Ready) {
         Some(dir) => println!("  sessions           {}", dir.display()),
         None => println!("  sessions           in memory: nothing is kept when the server stops"),
     }
-    if config.approval.mode == ApprovalMode::FullAuto {
-        println!("  full-auto          there is no sandbox yet: commands ask before they run");
+    match config.memory_file() {
+        Some(file) => println!("  memories           {}", file.display()),
+        None => println!("  memories           in memory: forgotten when the server stops"),
+    }
+    match &ready.sandbox {
+        Availability::Available { .. } => println!("  sandbox            works"),
+        Availability::NotAvailable(why) => {
+            println!("  sandbox            none: {why}");
+            println!("                     so commands ask before they run, also in full-auto");
+        }
+    }
+    if let Some(file) = &config.rules_file {
+        println!("  rules              {}", file.display());
     }
     let is_demo = port == PortChoice::Preferred || config.model.provider.word() == "offline";
     if is_demo {

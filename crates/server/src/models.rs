@@ -42,12 +42,7 @@ pub struct Served {
 impl Served {
     /// Makes ready what the configuration has keys for.
     pub fn open(config: &config::Model) -> Result<Served, String> {
-        let secret = |secret: &config::Secret| secret.reveal().to_owned();
-        let proxies = Proxies {
-            https: config.proxy.https.as_ref().map(secret),
-            http: config.proxy.http.as_ref().map(secret),
-            except: config.proxy.no_proxy.clone(),
-        };
+        let proxies = proxies(&config.proxy);
         let client = http::client(&proxies)?;
         let hidden: Vec<Secret> = [&proxies.https, &proxies.http]
             .into_iter()
@@ -118,6 +113,16 @@ impl Served {
             }
             detected => detected,
         }
+    }
+}
+
+/// The proxies as clients take them.
+pub fn proxies(config: &config::Proxy) -> Proxies {
+    let secret = |secret: &config::Secret| secret.reveal().to_owned();
+    Proxies {
+        https: config.https.as_ref().map(secret),
+        http: config.http.as_ref().map(secret),
+        except: config.no_proxy.clone(),
     }
 }
 

@@ -10,13 +10,18 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use polyloop_agent::actor::Kit;
 use polyloop_agent::log::{Log, files::Files, memory::Memory};
+use polyloop_agent::memories::Memories;
 use polyloop_agent::messages::Messages;
 use polyloop_agent::model::Models;
+use polyloop_agent::patch::Journal;
 use polyloop_agent::place::{Instructions, Places};
+use polyloop_agent::rules::Rules;
 use polyloop_agent::sessions::Sessions;
 use polyloop_agent::todos::Todos;
+use polyloop_agent::tool::web_fetcher::{self, PrivateAddresses, Reach};
 use polyloop_agent::tool::{self, Place, ToolSpec};
 use polyloop_dialects::chat::Chat;
+use polyloop_sandbox::{Availability, Helper, probe};
 use polyloop_session::context::Strategy;
 use polyloop_session::event::Settings;
 use polyloop_session::policy::Mode;
@@ -29,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::{self, App};
 use crate::auth::Guard;
 use crate::config::{ApprovalMode, ChatBroadcast, Config, ContextStrategy};
-use crate::models::Served;
+use crate::models::{self, Served};
 use crate::room::{Broadcast, Room};
 use crate::socket;
 use crate::view::FileCodec;
@@ -45,11 +50,17 @@ const SHUTDOWN_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long a session that nobody uses stays in memory.
 const SLEEP_AFTER: Duration = Duration::from_secs(60);
 
+/// The folder of the journal of patches.
+const PATCHES: &str = "patches";
+/// What a person should know who runs without one.
+const TORN: &str = "a kill in the middle of a patch can leave a part of it";
+
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 
 /// What a person should know once the server listens.
 pub struct Ready {
     pub addr: SocketAddr,
+    pub sandbox: Availability,
 }
 
 /// A port that may be replaced by a free one if it is taken.
@@ -65,7 +76,14 @@ pub async fn run(
     port: PortChoice,
     ready: impl FnOnce(&Ready),
 ) -> Result<(), String> {
-    let kit = kit(&config).await?;
+    let probed = tokio::task::spawn_blocking(|| probe(&Helper::this_program())).await;
+    let sandbox = probed.map_err(|error| error.to_string())?;
+    if let Availability::NotAvailable(why) = &sandbox {
+        tracing::warn!(
+            "no sandbox: {why}; commands that may change something ask, also in full-auto"
+        );
+    }
+    let kit = kit(&config, sandbox.is_available()).await?;
     let todos = match &config.todos_store {
         Some(dir) => Some(Todos::open(dir).map_err(|error| {
             format!("TODOS_STORE_PATH: {} cannot be used: {error}", dir.display())
@@ -74,10 +92,12 @@ pub async fn run(
     };
     let listener = bind(config.addr(), port).await?;
     let addr = listener.local_addr().map_err(|error| error.to_string())?;
+    kit.places.common.web.keep_from(addr.port());
     let tools = socket::tool_infos(&kit.tools);
     if let Some(messages) = &kit.messages {
         messages.sweep();
     }
+    let memories = kit.places.memories.clone();
     let sessions = Sessions::new(kit, todos);
     let broadcast = match config.chat_broadcast {
         ChatBroadcast::All => Broadcast::All,
@@ -94,7 +114,7 @@ pub async fn run(
         closing: closing.clone(),
     });
     let signals = signals().map_err(|error| error.to_string())?;
-    ready(&Ready { addr });
+    ready(&Ready { addr, sandbox });
     if config.auto_resume {
         let sessions = sessions.clone();
         tokio::spawn(async move { sessions.resume_unfinished().await });
@@ -111,6 +131,7 @@ pub async fn run(
         // Every connection holds a permit until it has ended.
         let all = config.limits.connections_max.try_into().unwrap_or(u32::MAX);
         let _ = connections.acquire_many(all).await;
+        memories.close().await;
     };
     if tokio::time::timeout(SHUTDOWN_TIME_MAX, ended).await.is_err() {
         tracing::warn!("some connections did not end in time");
@@ -223,7 +244,7 @@ async fn turn_away(mut stream: TcpStream) {
     let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(answer.as_bytes())).await;
 }
 
-async fn kit(config: &Config) -> Result<Kit, String> {
+async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
     let log: Arc<dyn Log> = match &config.session_store {
         Some(dir) => {
             let files = Files::open(dir, FileCodec::shared());
@@ -231,6 +252,11 @@ async fn kit(config: &Config) -> Result<Kit, String> {
         }
         None => Arc::new(Memory::new(FileCodec::shared())),
     };
+    // Before anything works on files: what a killed server left in the middle is ended.
+    let journal = journal(config)?;
+    if let Some(journal) = &journal {
+        journal.replay();
+    }
     let messages = match &config.user_message_db {
         Some(path) => {
             let opened = Messages::open(path, log.clone()).await;
@@ -253,8 +279,15 @@ async fn kit(config: &Config) -> Result<Kit, String> {
         ContextStrategy::Dummy => Strategy::Dummy,
     };
     let tools: Arc<[ToolSpec]> = tool::ALL.iter().map(|tool| tool.spec()).collect();
+    let memories = memories(config)?;
     let mut forbidden: Vec<PathBuf> = config.session_store.iter().cloned().collect();
-    if let Some(database) = &config.user_message_db {
+    forbidden.extend(config.own_files.iter().cloned());
+    let rules = match &config.rules_file {
+        Some(file) => crate::rules::load(file).map_err(|problems| problems.join("\n"))?,
+        None => Rules::default(),
+    };
+    forbidden.extend(journal.iter().map(|journal| journal.directory().to_owned()));
+    for database in [config.user_message_db.clone(), config.memory_file()].into_iter().flatten() {
         // SQLite keeps files of its own beside it.
         let beside = ["", "-wal", "-shm", "-journal"].map(|end| {
             let mut path = database.clone().into_os_string();
@@ -263,6 +296,8 @@ async fn kit(config: &Config) -> Result<Kit, String> {
         });
         forbidden.extend(beside);
     }
+    let mut places = places(config, forbidden, rules, sandbox, memories)?;
+    places.common.journal = journal;
     Ok(Kit {
         limits: polyloop_session::Limits {
             queued_messages_max: config.limits.queued_messages_max,
@@ -279,7 +314,7 @@ async fn kit(config: &Config) -> Result<Kit, String> {
             tokens_max: Some(model.card().tokens_max),
             ..Settings::default()
         },
-        places: places(config, forbidden),
+        places,
         instructions: instructions(config),
         passing: Arc::new(Memory::new(FileCodec::shared())),
         messages,
@@ -292,20 +327,70 @@ async fn kit(config: &Config) -> Result<Kit, String> {
     })
 }
 
-fn places(config: &Config, forbidden: Vec<PathBuf>) -> Places {
+/// A file that was named must be usable; one that nobody named stops nobody.
+fn memories(config: &Config) -> Result<Memories, String> {
+    match config.memory_file() {
+        None => Memories::unkept().map_err(|error| error.to_string()),
+        Some(path) => match Memories::open(&path) {
+            Err(error) if config.memory_db.is_some() => Err(format!("MEMORY_DB: {error}")),
+            Err(error) => Ok(Memories::unusable(&error)),
+            Ok(memories) => Ok(memories),
+        },
+    }
+}
+
+/// Where patches are written down before they are applied: in the session store, or, without one,
+/// where this user's programs keep their state.
+fn journal(config: &Config) -> Result<Option<Journal>, String> {
+    if let Some(store) = &config.session_store {
+        let directory = store.join(PATCHES);
+        let opened = Journal::open(&directory);
+        let failed = |error| format!("SESSION_STORE_PATH: {}: {error}", directory.display());
+        return opened.map(Some).map_err(failed);
+    }
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let state = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")));
+    let opened = match state.map(|state| state.join("polyloop").join(PATCHES)) {
+        Some(directory) => Journal::open(&directory)
+            .map_err(|error| format!("{} cannot be used: {error}", directory.display())),
+        None => Err("neither SESSION_STORE_PATH nor HOME is set".to_owned()),
+    };
+    Ok(opened.map_err(|why| tracing::warn!("no journal of patches: {why}; {TORN}")).ok())
+}
+
+fn places(
+    config: &Config,
+    forbidden: Vec<PathBuf>,
+    rules: Rules,
+    sandbox: bool,
+    memories: Memories,
+) -> Result<Places, String> {
+    let private = match config.web_private_addresses {
+        true => PrivateAddresses::Allowed,
+        false => PrivateAddresses::Refused,
+    };
+    let proxies = models::proxies(&config.model.proxy);
+    let web = Reach::new(&proxies, private, web_fetcher::Limits::default())?;
     let mut roots = vec![config.working_directory.clone()];
     roots.extend(config.workspace_roots.iter().cloned());
     let common = Place {
         cwd: config.working_directory.clone(),
+        root: None,
         plans: None,
+        outputs: None,
         todos: None,
+        memories: memories.of(None),
         forbidden,
+        rules: Arc::new(rules),
+        journal: None,
         command_time_max: config.limits.command_timeout,
-        sandbox: polyloop_sandbox::probe(&polyloop_sandbox::Helper::this_program()).is_available(),
-        helper: polyloop_sandbox::Helper::this_program(),
+        sandbox,
+        helper: Helper::this_program(),
+        web,
     };
     let plans = config.session_store.as_ref().map(|store| store.join("plans"));
-    Places { common, roots, plans, todos: config.todos_store.clone() }
+    let outputs = config.session_store.as_ref().map(|store| store.join("outputs"));
+    Ok(Places { common, roots, plans, outputs, todos: config.todos_store.clone(), memories })
 }
 
 fn instructions(config: &Config) -> Instructions {

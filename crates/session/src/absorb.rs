@@ -10,7 +10,7 @@ use crate::item::{End, Fault, ItemKind, Opaque, ToolResult, Usage};
 use crate::live::Live;
 use crate::policy::Judgement;
 use crate::retry::{self, Chance, Failed, Heal};
-use crate::state::{Item, State, ToolPhase, Turn, estimate_tokens};
+use crate::state::{Item, State, Stopped, ToolPhase, Turn, estimate_tokens};
 
 /// What came of a step. Performers of a model call speak of `(call, block)`.
 #[derive(Clone, Debug)]
@@ -48,6 +48,13 @@ pub enum Report {
         item: ItemId,
         end: End,
         result: Box<ToolResult>,
+    },
+    /// The sandbox stopped a tool that ran in it; `result` is what the run came to.
+    ToolStopped {
+        item: ItemId,
+        reason: Text,
+        result: Box<ToolResult>,
+        answerable: Answerable,
     },
     Noticed {
         level: Level,
@@ -113,8 +120,9 @@ pub fn absorb(state: &State, live: &Live, limits: &Limits, report: Report) -> Ve
             ended(turn, live, call, End::Cut, CallOutcome::Stopped, None)
         }
         Report::ToolEnded { item, end, result } => match turn.items.get(&item) {
-            Some(Item { tool: Some(ToolPhase::Running { .. }), .. }) => {
+            Some(Item { tool: Some(ToolPhase::Running { .. }), stopped, .. }) => {
                 let text: Text = live.text(item, Stream::Output).into();
+                let result = Box::new(Stopped::before(stopped.as_deref(), *result));
                 let seen = result.seen.as_ref().unwrap_or(&text);
                 let tokens = estimate_tokens(seen.len());
                 let result = Some(result);
@@ -122,6 +130,16 @@ pub fn absorb(state: &State, live: &Live, limits: &Limits, report: Report) -> Ve
             }
             _ => Vec::new(),
         },
+        Report::ToolStopped { item, reason, result, answerable } => {
+            let text: Text = live.text(item, Stream::Output).into();
+            match turn.items.get(&item).and_then(|item| item.tool.as_ref()) {
+                Some(ToolPhase::Running { sandboxed: Some(_), .. }) => {
+                    let answerable = answerable.approvals;
+                    vec![Event::SandboxRefused { item, reason, text, result, answerable }]
+                }
+                _ => Vec::new(),
+            }
+        }
         Report::Noticed { .. } => Vec::new(), // Taken in above.
     }
 }

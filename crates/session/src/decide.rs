@@ -201,7 +201,7 @@ fn answer(state: &State, send: &Send, limits: &Limits) -> Option<Result<Vec<Even
     let (id, open) = turn.waits.iter().find(|(_, open)| match open.ask {
         Ask::Question { .. } => true,
         Ask::Plan { .. } => plans,
-        Ask::Approval => false,
+        Ask::Approval | Ask::Outside { .. } => false,
     })?;
     let texts: Vec<Text> = send.content.iter().map(Part::shown).collect();
     let said: Text = texts.join("\n").into();
@@ -209,7 +209,7 @@ fn answer(state: &State, send: &Send, limits: &Limits) -> Option<Result<Vec<Even
         Ask::Plan { .. } if !consents => {
             WaitReply::Deny { message: Some(said), then: Then::Continue }
         }
-        Ask::Plan { .. } | Ask::Question { .. } | Ask::Approval => {
+        Ask::Plan { .. } | Ask::Question { .. } | Ask::Approval | Ask::Outside { .. } => {
             WaitReply::Approve { message: Some(said) }
         }
     };
@@ -235,7 +235,7 @@ fn settle(
         return explain(id, open, by);
     }
     let answer = match &open.ask {
-        Ask::Approval => decision(reply, judgement)?,
+        Ask::Approval | Ask::Outside { .. } => decision(reply, judgement)?,
         Ask::Plan { .. } => consent(reply)?,
         Ask::Question { questions } => chosen(reply, questions)?,
     };

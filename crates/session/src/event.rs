@@ -11,7 +11,7 @@ use crate::context::Strategy;
 use crate::growth::Growth;
 use crate::id::{CallId, ItemId, MessageId, Seq, Text, Timestamp, TurnId, WaitId};
 use crate::item::{End, Fault, ItemKind, Opaque, Part, ToolResult, Usage};
-use crate::policy::{Judgement, Mode};
+use crate::policy::{Judgement, Leave, Mode};
 use crate::wait::{Answer, Ask, Who};
 
 /// A durable fact with its place and time.
@@ -136,6 +136,21 @@ pub enum Event {
     ToolStarted {
         item: ItemId,
         sandboxed: bool,
+        /// By what it may run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        leave: Option<Leave>,
+    },
+    /// The sandbox stopped what ran in it: the call is weighed again, without a sandbox.
+    SandboxRefused {
+        item: ItemId,
+        /// What it did not let the call do, for people.
+        reason: Text,
+        /// All that was streamed so far.
+        text: Text,
+        /// What the run came to.
+        result: Box<ToolResult>,
+        /// Someone who can approve was attached, or had begun the turn.
+        answerable: bool,
     },
     ItemCompleted {
         item: ItemId,

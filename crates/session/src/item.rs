@@ -99,6 +99,9 @@ pub struct FileChange {
     /// The content before, for undo; absent when there was none or it is too large to keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Text>,
+    /// What changed, as a unified diff in Git's form; absent where nobody compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<Text>,
     /// SHA-256 of the content after, in hex, so that undo can tell whether it changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Text>,

@@ -18,6 +18,7 @@ pub mod next;
 pub mod policy;
 pub mod recover;
 pub mod retry;
+pub mod shown;
 pub mod state;
 pub mod strategy;
 pub mod wait;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::growth::{Growth, Stream};
 use crate::id::{ItemId, Text};
+use crate::state::State;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Live {
@@ -12,6 +13,17 @@ pub struct Live {
 }
 
 impl Live {
+    /// What the log itself tells of open items: what a call printed in the sandbox that stopped it.
+    pub fn of(state: &State) -> Live {
+        let mut live = Live::default();
+        for (item, open) in state.turn().into_iter().flat_map(|turn| &turn.items) {
+            let Some(stopped) = &open.stopped else { continue };
+            let (item, stream, text) = (*item, Stream::Output, stopped.text.clone());
+            live.grow(&Growth { item, stream, offset: 0, text });
+        }
+        live
+    }
+
     /// Adds growth. Growth that is there already, in whole or in part, is not added twice; growth
     /// with a gap before it (a damaged journal) is left out.
     pub fn grow(&mut self, growth: &Growth) {

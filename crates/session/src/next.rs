@@ -8,8 +8,8 @@ use crate::decide::Limits;
 use crate::event::{Agent, Event, Outcome, Purpose, Stop, Work};
 use crate::id::{CallId, ItemId, Text};
 use crate::item::{End, ToolResult};
-use crate::policy::{self, Effect, Judgement, Verdict};
-use crate::state::{Explain, Item, State, ToolPhase, Turn};
+use crate::policy::{self, Effect, Judgement, Leave, Verdict, Weighed};
+use crate::state::{Explain, Item, State, ToolPhase, Turn, estimate_tokens};
 use crate::strategy;
 use crate::wait::{self, Ask};
 
@@ -32,6 +32,8 @@ pub enum Step {
 
 pub const WITHDRAWN_TEXT: &str = "The turn was stopped";
 pub const UNREADABLE_TEXT: &str = "Not asked: the arguments do not say what to ask.";
+/// Stands between what a call that the sandbox stopped gave and why it was not run outside.
+pub const OUTSIDE_TEXT: &str = "Not run outside the sandbox:";
 pub const NOT_RUN_TEXT: &str = "Not run: the turn was stopped before it started.";
 
 pub fn next(state: &State, limits: &Limits) -> Next {
@@ -111,18 +113,24 @@ fn tools(state: &State, turn: &Turn) -> Vec<Event> {
                 if !(alone || reads && reads_only) {
                     break;
                 }
-                let verdict = policy::verdict(judgement, state.mode(), state.grants(), *answerable);
-                events.push(judged(*id, verdict, judgement, args));
-                reads_only &= reads;
+                let (mode, grants) = (state.mode(), state.grants());
+                let weighed = policy::weigh(judgement, mode, grants, *answerable);
+                let event = judged(*id, item, weighed, judgement, args);
+                // A rule may ask about a reading call too, and what waits holds all after it.
+                reads_only &= reads && !matches!(event, Event::WaitOpened { .. });
+                events.push(event);
             }
             ToolPhase::Approved { .. } => {
-                events.push(Event::ToolStarted { item: *id, sandboxed: false });
+                let leave = Some(Leave::Person);
+                events.push(Event::ToolStarted { item: *id, sandboxed: false, leave });
                 reads_only = false;
             }
-            ToolPhase::Denied { message } => events.push(closed(*id, End::Denied, message.clone())),
+            ToolPhase::Denied { message } => {
+                events.push(closed(*id, item, End::Denied, message.clone()));
+            }
             ToolPhase::Answered { ask, answer } => {
                 let (end, text) = wait::told(ask, answer);
-                events.push(closed(*id, end, text));
+                events.push(closed(*id, item, end, text));
             }
             ToolPhase::Waiting { .. } => reads_only = false,
             ToolPhase::Running { reads, .. } => reads_only &= *reads,
@@ -131,22 +139,48 @@ fn tools(state: &State, turn: &Turn) -> Vec<Event> {
     events
 }
 
-fn judged(item: ItemId, verdict: Verdict, judgement: &Judgement, args: &str) -> Event {
-    match verdict {
-        Verdict::Allow => Event::ToolStarted { item, sandboxed: false },
-        Verdict::AllowSandboxed => Event::ToolStarted { item, sandboxed: true },
-        Verdict::Ask => match Ask::of(judgement, args) {
-            Some(ask) => Event::WaitOpened { item, ask },
-            None => closed(item, End::Failed, UNREADABLE_TEXT.into()),
+fn judged(id: ItemId, item: &Item, weighed: Weighed, judged: &Judgement, args: &str) -> Event {
+    let Weighed { verdict, leave } = weighed;
+    match (verdict, &item.stopped) {
+        (Verdict::Allow, _) => Event::ToolStarted { item: id, sandboxed: false, leave },
+        (Verdict::AllowSandboxed, _) => Event::ToolStarted { item: id, sandboxed: true, leave },
+        (Verdict::Ask, Some(stopped)) => {
+            let reason = stopped.reason.clone();
+            Event::WaitOpened { item: id, ask: Ask::Outside { reason } }
+        }
+        (Verdict::Ask, None) => match Ask::of(judged, args) {
+            Some(ask) => Event::WaitOpened { item: id, ask },
+            None => closed(id, item, End::Failed, UNREADABLE_TEXT.into()),
         },
-        Verdict::Deny(reason) => closed(item, End::Denied, reason),
+        // It ran, and may not run again: what it gave is what the model gets.
+        (Verdict::Deny(_), Some(stopped)) => {
+            let (text, result) = (stopped.text.clone(), Box::new(stopped.result.clone()));
+            let seen = result.seen.as_ref().unwrap_or(&text);
+            let tokens = estimate_tokens(seen.len());
+            // As it would have ended where nobody looks for a sandbox's doing.
+            let end = if result.exit_code.is_some() { End::Whole } else { End::Failed };
+            let result = Some(result);
+            Event::ItemCompleted { item: id, end, text, opaque: None, result, tokens }
+        }
+        (Verdict::Deny(reason), None) => closed(id, item, End::Denied, reason),
     }
 }
 
-fn closed(item: ItemId, end: End, text: Text) -> Event {
-    let tokens = crate::state::estimate_tokens(text.len());
-    let result = Some(Box::new(ToolResult::default()));
-    Event::ItemCompleted { item, end, text, opaque: None, result, tokens }
+/// Ends a call that does not run, or not again: the model is told why, after what it had.
+pub(crate) fn closed(id: ItemId, item: &Item, end: End, why: Text) -> Event {
+    let (text, result) = match &item.stopped {
+        None => (why, ToolResult::default()),
+        Some(stopped) => {
+            let mut result = stopped.result.clone();
+            let had = result.seen.take().unwrap_or_else(|| stopped.text.clone());
+            let why = why.strip_prefix("Not run: ").unwrap_or(&why);
+            result.seen = Some(format!("{had}\n{OUTSIDE_TEXT} {why}").into());
+            (stopped.text.clone(), result)
+        }
+    };
+    let tokens = estimate_tokens(result.seen.as_ref().unwrap_or(&text).len());
+    let result = Some(Box::new(result));
+    Event::ItemCompleted { item: id, end, text, opaque: None, result, tokens }
 }
 
 fn explanations(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
@@ -170,15 +204,15 @@ fn stop(turn: &Turn, reason: &Stop) -> Next {
     for (id, item) in &turn.items {
         match &item.tool {
             Some(ToolPhase::Denied { message }) => {
-                events.push(closed(*id, End::Denied, message.clone()));
+                events.push(closed(*id, item, End::Denied, message.clone()));
             }
             Some(ToolPhase::Answered { ask, answer }) => {
                 let (end, text) = wait::told(ask, answer);
-                events.push(closed(*id, end, text));
+                events.push(closed(*id, item, end, text));
             }
             Some(
                 ToolPhase::Proposed { .. } | ToolPhase::Waiting { .. } | ToolPhase::Approved { .. },
-            ) => events.push(closed(*id, End::Interrupted, NOT_RUN_TEXT.into())),
+            ) => events.push(closed(*id, item, End::Interrupted, NOT_RUN_TEXT.into())),
             // Running ones report themselves; items without one belong to an open call.
             Some(ToolPhase::Running { .. }) | None => {}
         }

@@ -7,11 +7,11 @@
 use crate::absorb::cut;
 use crate::event::{CallOutcome, Event, LogEntry, Outcome, Stop, Work};
 use crate::growth::Stream;
-use crate::id::{Text, Timestamp};
+use crate::id::{ItemId, Text, Timestamp};
 use crate::item::{End, ToolResult};
 use crate::live::Live;
-use crate::next::turn_started;
-use crate::state::{State, ToolPhase, Turn, estimate_tokens};
+use crate::next::{NOT_RUN_TEXT, closed, turn_started};
+use crate::state::{Item, State, Stopped, ToolPhase, Turn, estimate_tokens};
 use crate::wait;
 
 pub const CRASH_REASON: &str = "The server stopped while the turn was running";
@@ -27,21 +27,20 @@ pub fn recover(state: &State, live: &Live) -> Vec<Event> {
         match &item.tool {
             None => events.push(cut(*id, item, live, End::Cut)),
             Some(ToolPhase::Running { .. }) => {
-                let shown = live.text(*id, Stream::Output);
-                events.push(crashed(*id, shown));
+                events.push(crashed(*id, item, live.text(*id, Stream::Output)));
             }
             // Their leave was given or pending before the crash: the turn goes on to them.
             Some(_) if stays => {}
             Some(ToolPhase::Denied { message }) => {
-                events.push(not_run(*id, End::Denied, message.clone()));
+                events.push(closed(*id, item, End::Denied, message.clone()));
             }
             Some(ToolPhase::Answered { ask, answer }) => {
                 let (end, text) = wait::told(ask, answer);
-                events.push(not_run(*id, end, text));
+                events.push(closed(*id, item, end, text));
             }
             Some(
                 ToolPhase::Proposed { .. } | ToolPhase::Waiting { .. } | ToolPhase::Approved { .. },
-            ) => events.push(not_run(*id, End::Interrupted, crate::next::NOT_RUN_TEXT.into())),
+            ) => events.push(closed(*id, item, End::Interrupted, NOT_RUN_TEXT.into())),
         }
     }
     for call in turn.calls.keys() {
@@ -97,20 +96,21 @@ fn ended(turn: &Turn) -> Vec<Event> {
     events
 }
 
-fn crashed(item: crate::id::ItemId, shown: &str) -> Event {
+fn crashed(id: ItemId, item: &Item, live: &str) -> Event {
+    let first = item.stopped.as_deref();
+    // The journal may be gone with the machine; the log has what the first run gave.
+    let shown = match first {
+        Some(first) if !live.starts_with(&*first.text) => &*first.text,
+        _ => live,
+    };
     let seen: Text = if shown.is_empty() {
         CRASHED_TOOL_TEXT.into()
     } else {
         format!("{shown}\n{CRASHED_TOOL_TEXT}").into()
     };
     let tokens = estimate_tokens(seen.len());
-    let result = Some(Box::new(ToolResult { seen: Some(seen), ..ToolResult::default() }));
+    let result = ToolResult { seen: Some(seen), ..ToolResult::default() };
+    let result = Some(Box::new(Stopped::before(first, result)));
     let (end, text) = (End::Interrupted, Text::from(shown));
-    Event::ItemCompleted { item, end, text, opaque: None, result, tokens }
-}
-
-fn not_run(item: crate::id::ItemId, end: End, text: Text) -> Event {
-    let tokens = estimate_tokens(text.len());
-    let result = Some(Box::new(ToolResult::default()));
-    Event::ItemCompleted { item, end, text, opaque: None, result, tokens }
+    Event::ItemCompleted { item: id, end, text, opaque: None, result, tokens }
 }

@@ -13,8 +13,8 @@ use crate::event::{
     Settings, Stop, Work,
 };
 use crate::id::{CallId, ItemId, MessageId, Seq, Text, Timestamp, TurnId, WaitId};
-use crate::item::{End, Fault, ItemKind, Opaque, Part, Usage};
-use crate::policy::{Effect, Judgement, Key, Mode};
+use crate::item::{End, Fault, ItemKind, Opaque, Part, ToolResult, Usage};
+use crate::policy::{Effect, Judgement, Key, Leave, Mode};
 use crate::retry::TOO_LONG_CODE;
 use crate::wait::{Answer, Ask, Who};
 
@@ -23,7 +23,7 @@ mod turn;
 
 pub use line::{LEFT_OUT_TEXT, Line, LinePiece, Piece};
 pub use turn::{
-    Call, Explain, GRANTS_MAX, Item, OpenWait, Phase, Shorten, Summary, ToolPhase, Turn,
+    Call, Explain, GRANTS_MAX, Item, OpenWait, Phase, Shorten, Stopped, Summary, ToolPhase, Turn,
 };
 
 /// Waits whose end is remembered, so that a late answer is told what became of them.
@@ -211,6 +211,7 @@ impl State {
             | Event::ItemStarted { .. }
             | Event::ToolProposed { .. }
             | Event::ToolStarted { .. }
+            | Event::SandboxRefused { .. }
             | Event::ItemCompleted { .. }
             | Event::WaitOpened { .. }
             | Event::WaitSettled { .. }

@@ -42,6 +42,11 @@ pub const TIMEOUT_VIA: &str = "timeout";
 pub enum Ask {
     /// May this tool call run? What would run stands in the item's judgement.
     Approval,
+    /// May this call, which the sandbox stopped, run outside it?
+    Outside {
+        /// What the sandbox did not let it do.
+        reason: Text,
+    },
     Question {
         questions: Vec<Question>,
     },
@@ -73,6 +78,14 @@ pub struct Choice {
 }
 
 impl Ask {
+    /// Asks for leave to run a call.
+    pub fn for_leave(&self) -> bool {
+        match self {
+            Ask::Approval | Ask::Outside { .. } => true,
+            Ask::Question { .. } | Ask::Plan { .. } => false,
+        }
+    }
+
     /// What a call that was judged asks; `None` when its arguments do not say.
     pub fn of(judgement: &Judgement, args: &str) -> Option<Ask> {
         #[derive(Deserialize)]
@@ -92,7 +105,7 @@ impl Ask {
                 let Plan { plan } = serde_json::from_str(args).ok()?;
                 Some(Ask::Plan { plan, path: judgement.plan_file.clone() })
             }
-            Effect::Read | Effect::Edit | Effect::Execute => Some(Ask::Approval),
+            Effect::Read | Effect::Edit | Effect::Execute | Effect::Network => Some(Ask::Approval),
         }
     }
 }

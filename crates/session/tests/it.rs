@@ -29,6 +29,7 @@ mod it {
     mod make;
     mod names;
     mod next;
+    mod outside;
     mod overflow;
     mod play;
     mod random;
@@ -39,4 +40,5 @@ mod it {
     mod sim;
     mod speak;
     mod story;
+    mod tools;
 }

@@ -29,8 +29,9 @@ class ServerFault(Exception):
 class Server:
     """One store and workspace, and the process that serves them at the moment."""
 
-    def __init__(self, program: Path, home: Path) -> None:
+    def __init__(self, program: Path, home: Path, *options: str) -> None:
         self.program = program
+        self.options = options
         self.store = home / "sessions"
         self.workspace = home / "workspace"
         self.log = home / "server.log"
@@ -50,7 +51,7 @@ class Server:
         """Returns once the server has said where it listens."""
         args = ["serve", "--provider", "offline", "--host", "127.0.0.1", "--port", "0"]
         args += ["--session-store-path", str(self.store)]
-        args += ["--working-directory", str(self.workspace)]
+        args += ["--working-directory", str(self.workspace), *self.options]
         # Nothing of the surroundings: neither settings nor secrets.
         env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": str(self.home)}
         with self.log.open("ab") as log:

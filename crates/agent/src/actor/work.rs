@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::{FutureExt, StreamExt};
 use polyloop_session::event::Purpose;
 use polyloop_session::item::ItemKind;
+use polyloop_session::policy::Leave;
 use polyloop_session::state::{SHUTDOWN_VIA, ToolPhase};
 use polyloop_session::wait::Who;
 use polyloop_session::{
@@ -20,7 +21,7 @@ use crate::log::LogError;
 use crate::model::Model;
 use crate::perform::{self, Asked, Performed, Ran};
 use crate::subscriber::{Power, View};
-use crate::tool::{Place, Run};
+use crate::tool::{Place, Run, Unasked};
 
 /// Reports taken in at one wake-up before the journal is written and clients are sent anything.
 const REPORTS_TOGETHER_MAX: usize = 64;
@@ -66,10 +67,9 @@ impl<V: View> Actor<V> {
             }
             Step::Run(item) => {
                 let Some(stop) = self.begin(item.0) else { return };
-                let Some((name, args, sandboxed, safe)) = self.tool(item) else { return };
                 let place = self.place();
-                let run = Run { args, place, sandboxed, safe, stop };
-                self.performers.push(perform::run(Ran { item, name, run }));
+                let Some(ran) = self.tool(item, place, stop) else { return };
+                self.performers.push(perform::run(ran));
             }
         }
     }
@@ -96,9 +96,11 @@ impl<V: View> Actor<V> {
             return place.clone();
         }
         let cwd = turn.and_then(|turn| turn.cwd.as_deref());
-        let mut place = self.kit.places.place(&self.id, cwd);
+        let user = turn.and_then(|turn| turn.origin.who.name.as_deref());
+        let mut place = self.kit.places.place(&self.id, cwd, user);
         if self.kept == Kept::Passing {
             place.plans = None;
+            place.outputs = None;
             place.todos = None;
         }
         let place = Arc::new(place);
@@ -122,15 +124,23 @@ impl<V: View> Actor<V> {
         }
     }
 
-    fn tool(&self, item: ItemId) -> Option<(Text, Text, bool, bool)> {
-        let item = self.state.turn()?.items.get(&item)?;
-        match (&item.kind, &item.tool) {
-            (
-                ItemKind::ToolCall { name, .. },
-                Some(ToolPhase::Running { args, sandboxed, safe, reads: _ }),
-            ) => Some((name.clone(), args.clone(), *sandboxed, *safe)),
-            _ => None,
-        }
+    fn tool(&self, id: ItemId, place: Arc<Place>, stop: CancellationToken) -> Option<Ran> {
+        let item = self.state.turn()?.items.get(&id)?;
+        let ItemKind::ToolCall { name, .. } = &item.kind else { return None };
+        let Some(ToolPhase::Running { args, sandboxed, leave, reads: _ }) = &item.tool else {
+            return None;
+        };
+        let unasked = match leave {
+            Leave::Person => None,
+            leave => Some(Unasked {
+                leave: leave.clone(),
+                mode: self.state.mode(),
+                grants: self.state.grants().into(),
+            }),
+        };
+        let (args, sandboxed) = (args.clone(), sandboxed.is_some());
+        let run = Run { args, place, sandboxed, unasked, stop };
+        Some(Ran { item: id, name: name.clone(), run, again: item.stopped.is_some() })
     }
 
     /// Takes in what performers have ready, growth of one item together.
@@ -179,7 +189,9 @@ impl<V: View> Actor<V> {
     }
 
     async fn report(&mut self, mut report: Report) -> Result<(), LogError> {
-        if let Report::Answered { answerable, .. } = &mut report {
+        if let Report::Answered { answerable, .. } | Report::ToolStopped { answerable, .. } =
+            &mut report
+        {
             let origin = self.state.turn().map(|turn| &turn.origin);
             let approves = origin.is_some_and(|origin| origin.can_approve);
             let answers = origin.is_some_and(|origin| origin.can_answer);

@@ -126,6 +126,7 @@ impl Fold {
             | Event::TurnStopping { .. }
             | Event::ToolProposed { .. }
             | Event::ToolStarted { .. }
+            | Event::SandboxRefused { .. }
             | Event::WaitOpened { .. }
             | Event::WaitSettled { .. }
             | Event::WaitWithdrawn { .. }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use polyloop_session::Heal;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
-use reqwest::{Client, NoProxy, Proxy, Response, redirect};
+use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response, redirect};
 
 use super::{CUT_CODE, Failure};
 
@@ -31,15 +31,21 @@ pub struct Proxies {
 }
 
 pub fn client(proxies: &Proxies) -> Result<Client, String> {
-    let mut builder = Client::builder()
+    let builder = Client::builder()
         .user_agent(concat!("polyloop/", env!("CARGO_PKG_VERSION")))
-        .no_proxy()
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
         .tcp_nodelay(true)
         .connect_timeout(CONNECT_TIME_MAX)
         .pool_idle_timeout(POOL_IDLE_TIME_MAX);
+    let built = proxied(builder, proxies)?.build();
+    built.map_err(|error| format!("the HTTP client cannot be made: {}", chain(&error)))
+}
+
+/// A client that goes through these proxies and no others.
+pub(crate) fn proxied(builder: ClientBuilder, proxies: &Proxies) -> Result<ClientBuilder, String> {
+    let mut builder = builder.no_proxy();
     let except = || proxies.except.as_deref().and_then(NoProxy::from_string);
     if let Some(url) = &proxies.https {
         let proxy = Proxy::https(url).map_err(|_| "HTTPS_PROXY: is not the URL of a proxy")?;
@@ -49,7 +55,7 @@ pub fn client(proxies: &Proxies) -> Result<Client, String> {
         let proxy = Proxy::http(url).map_err(|_| "HTTP_PROXY: is not the URL of a proxy")?;
         builder = builder.proxy(proxy.no_proxy(except()));
     }
-    builder.build().map_err(|error| format!("the HTTP client cannot be made: {}", chain(&error)))
+    Ok(builder)
 }
 
 /// As much of a body as anybody wants to read of an error.

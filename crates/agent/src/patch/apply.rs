@@ -2,14 +2,17 @@
 //!
 //! First every new content is written beside its place under a random name; then, under one lock,
 //! each file is compared with what was planned and put in place by renaming. Whatever fails, what
-//! was done is undone in reverse. A reader sees each file old or new, never in between. Never
-//! writes into an existing file, and never by a path: only by the handle of a directory.
+//! was done is undone in reverse; whoever kills the server leaves a journal, and the next start
+//! undoes it (`journal.rs`). A reader sees each file old or new, never in between. Never writes
+//! into an existing file, and never by a path: only by the handle of a directory.
 
 use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
 
 use super::error::PatchError;
+use super::halt;
+use super::journal::{Flush, Journal, Named, Open};
 use super::path;
 use super::plan::Step;
 use super::root::{FileId, Found, Root, is_untouched, look};
@@ -20,28 +23,45 @@ mod swap;
 #[cfg(test)]
 mod tests;
 
+pub(super) use directories::Directories;
+pub(super) use spare::is_spare;
+pub(crate) use spare::spare_name;
+pub(super) use swap::exchange;
 pub(crate) use swap::{is_unsupported, put_where_nothing_is};
 
-use directories::Directories;
 use spare::Spares;
 
 /// Between the comparison and the renaming no other patch may write: the second of two patches of
 /// one file sees the first one's outcome, or is refused.
 static COMMIT: Mutex<()> = Mutex::new(());
 
-pub(super) fn apply(root: &Root, steps: &[Step]) -> Result<(), PatchError> {
+pub(super) fn apply(
+    root: &Root,
+    steps: &[Step],
+    journal: Option<&Journal>,
+) -> Result<(), PatchError> {
     root.check()?;
-    let mut work = Work {
-        root,
-        directories: Directories::new(root),
-        spares: Spares::default(),
-        done: Vec::new(),
+    let mut work = Work::new(root);
+    let names: Vec<Named> = steps.iter().map(|step| work.spares.reserve(step)).collect();
+    let mut open = match journal {
+        Some(journal) => {
+            let made = work.directories.missing(steps.iter().filter_map(Step::created));
+            Some(journal.begin(root, names.clone(), made)?)
+        }
+        None => None,
     };
-    let outcome = work.prepare(steps).and_then(|names| work.commit(steps, &names));
-    match outcome {
+    let outcome = work
+        .prepare(steps, &names)
+        .and_then(|ids| work.ready(steps, &ids, open.as_mut()))
+        .and_then(|()| work.commit(steps, &names));
+    let ended = match outcome {
         Ok(()) => {
-            work.spares.remove_all(&work.directories);
+            // The new names must outlast a power cut before the old contents may be gone.
             work.directories.flush();
+            if let Some(open) = &mut open {
+                open.done();
+            }
+            work.spares.remove_all(&work.directories);
             Ok(())
         }
         Err(cause) => {
@@ -50,7 +70,11 @@ pub(super) fn apply(root: &Root, steps: &[Step]) -> Result<(), PatchError> {
             work.directories.remove_made();
             if left.is_empty() { Err(cause) } else { Err(torn(cause, left)) }
         }
+    };
+    if let Some(open) = open {
+        open.remove();
     }
+    ended
 }
 
 /// Makes a directory and what is missing above it, or nothing; lists what was made, outermost
@@ -76,6 +100,7 @@ pub(crate) fn unmake_directories(root: &Root, made: &[String]) {
     for directory in made.iter().rev() {
         let (above, name) = path::split(directory);
         if let Ok(above) = root.directory(above) {
+            halt::point();
             let _ = rustix::fs::unlinkat(above, name, rustix::fs::AtFlags::REMOVEDIR);
         }
     }
@@ -99,31 +124,54 @@ enum Done {
     Removed { path: String, spare: String },
 }
 
-impl Work<'_> {
-    /// Makes directories and writes contents under spare names, one for each step.
-    fn prepare(&mut self, steps: &[Step]) -> Result<Vec<String>, PatchError> {
-        let mut names = Vec::with_capacity(steps.len());
-        for step in steps {
-            let name = match step {
+impl<'a> Work<'a> {
+    fn new(root: &'a Root) -> Work<'a> {
+        let directories = Directories::new(root);
+        Work { root, directories, spares: Spares::default(), done: Vec::new() }
+    }
+
+    /// Makes directories and writes contents under spare names; gives the files it made.
+    fn prepare(
+        &mut self,
+        steps: &[Step],
+        names: &[Named],
+    ) -> Result<Vec<Option<FileId>>, PatchError> {
+        let mut ids = Vec::with_capacity(steps.len());
+        for (step, name) in steps.iter().zip(names) {
+            let id = match step {
                 Step::Create { path, content } => {
                     self.directories.open_or_make(path)?;
-                    self.spares.write(&self.directories, path, content)?
+                    Some(spare::write(&self.directories, path, &name.spare, content)?)
                 }
                 Step::Replace { path, content, .. } => {
                     self.directories.open(path)?;
-                    self.spares.write(&self.directories, path, content)?
+                    Some(spare::write(&self.directories, path, &name.spare, content)?)
                 }
                 Step::Remove { path, .. } => {
                     self.directories.open(path)?;
-                    self.spares.reserve(path)
+                    None
                 }
             };
-            names.push(name);
+            ids.push(id);
         }
-        Ok(names)
+        Ok(ids)
     }
 
-    fn commit(&mut self, steps: &[Step], names: &[String]) -> Result<(), PatchError> {
+    /// Writes down what is old and what is new, before anything changes.
+    fn ready(
+        &self,
+        steps: &[Step],
+        ids: &[Option<FileId>],
+        open: Option<&mut Open>,
+    ) -> Result<(), PatchError> {
+        let Some(open) = open else { return Ok(()) };
+        let facts = steps.iter().zip(ids).map(|(step, id)| step.facts(*id)).collect();
+        // One renaming is whole by itself, with or without a power cut.
+        let flush = if steps.len() > 1 { Flush::Yes } else { Flush::No };
+        open.ready(facts, flush)
+    }
+
+    fn commit(&mut self, steps: &[Step], names: &[Named]) -> Result<(), PatchError> {
         let _guard = COMMIT.lock().unwrap_or_else(PoisonError::into_inner);
         self.root.check()?;
         // All comparisons come first, so that the usual refusal has nothing to undo.
@@ -138,9 +186,9 @@ impl Work<'_> {
         }
         for ((step, name), old) in steps.iter().zip(names).zip(&compared) {
             match (step, old) {
-                (Step::Create { path, .. }, _) => self.create(path, name)?,
+                (Step::Create { path, .. }, _) => self.create(path, &name.spare)?,
                 (Step::Replace { path, .. }, Some(old)) => self.replace(path, name, old)?,
-                (Step::Remove { path, .. }, Some(old)) => self.remove(path, name, old)?,
+                (Step::Remove { path, .. }, Some(old)) => self.remove(path, &name.spare, old)?,
                 (Step::Replace { path, .. } | Step::Remove { path, .. }, None) => {
                     return Err(PatchError::Changed { path: path.clone() });
                 }
@@ -173,8 +221,8 @@ impl Work<'_> {
         }
     }
 
-    fn replace(&mut self, path: &str, spare: &str, old: &Found) -> Result<(), PatchError> {
-        let name = path::split(path).1;
+    fn replace(&mut self, path: &str, names: &Named, old: &Found) -> Result<(), PatchError> {
+        let (spare, name) = (names.spare.as_str(), path::split(path).1);
         let directory = self.directories.of(path)?;
         match swap::exchange(directory, spare, name) {
             Ok(()) => {
@@ -182,7 +230,7 @@ impl Work<'_> {
                 self.done.push(Done::Replaced { path, spare });
             }
             Err(errno) if swap::is_unsupported(errno) => {
-                return self.replace_by_copy(path, spare, old);
+                return self.replace_by_copy(path, names, old);
             }
             Err(Errno::NOENT) => return Err(PatchError::Changed { path: path.to_owned() }),
             Err(errno) => return Err(PatchError::io(path, "replace it", errno)),
@@ -191,18 +239,26 @@ impl Work<'_> {
     }
 
     /// For file systems that cannot exchange two names: the old content is kept as a copy.
-    fn replace_by_copy(&mut self, path: &str, spare: &str, old: &Found) -> Result<(), PatchError> {
-        let copy = self.spares.write(&self.directories, path, &old.to_content())?;
+    fn replace_by_copy(
+        &mut self,
+        path: &str,
+        names: &Named,
+        old: &Found,
+    ) -> Result<(), PatchError> {
+        let Some(copy) = &names.copy else {
+            return Err(PatchError::io(path, "keep a copy of it", Errno::INVAL));
+        };
+        spare::write(&self.directories, path, copy, &old.to_content())?;
         let directory = self.directories.of(path)?;
-        rustix::fs::renameat(directory, spare, directory, path::split(path).1)
+        swap::put_over(directory, &names.spare, path::split(path).1)
             .map_err(|errno| PatchError::io(path, "replace it", errno))?;
-        self.done.push(Done::Replaced { path: path.to_owned(), spare: copy });
+        self.done.push(Done::Replaced { path: path.to_owned(), spare: copy.clone() });
         Ok(())
     }
 
     fn remove(&mut self, path: &str, spare: &str, old: &Found) -> Result<(), PatchError> {
         let directory = self.directories.of(path)?;
-        match rustix::fs::renameat(directory, path::split(path).1, directory, spare) {
+        match swap::put_over(directory, path::split(path).1, spare) {
             Ok(()) => {
                 let (path, spare) = (path.to_owned(), spare.to_owned());
                 self.done.push(Done::Removed { path, spare });
@@ -249,13 +305,12 @@ impl Work<'_> {
                     // Another program's file by now; ours is gone.
                     return Ok(());
                 }
-                rustix::fs::renameat(directory, name, directory, spare.as_str())
-                    .map_err(|errno| failed(path, errno))
+                swap::put_over(directory, name, spare).map_err(|errno| failed(path, errno))
             }
             Done::Replaced { path, spare } => {
                 let (directory, name) = (self.directories.of(path)?, path::split(path).1);
                 swap::exchange(directory, spare, name)
-                    .or_else(|_| rustix::fs::renameat(directory, spare.as_str(), directory, name))
+                    .or_else(|_| swap::put_over(directory, spare, name))
                     .map_err(|errno| failed(path, errno))
             }
             Done::Removed { path, spare } => {

@@ -7,7 +7,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use super::protected::is_invisible;
+use polyloop_session::shown::is_deceptive;
+
 use super::{NAME_BYTES_MAX, PATH_BYTES_MAX, PATH_DEPTH_MAX};
 
 /// Links followed before a path is taken as it is: a circle must end.
@@ -43,7 +44,7 @@ pub(crate) fn check(path: &str) -> Result<(), String> {
 pub fn shown(path: &str) -> String {
     let mut shown = String::with_capacity(path.len());
     for c in path.chars() {
-        if c.is_control() || is_invisible(c) {
+        if is_deceptive(c) || matches!(c, '\n' | '\t') {
             shown.extend(c.escape_default());
         } else {
             shown.push(c);

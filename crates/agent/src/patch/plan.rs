@@ -10,10 +10,11 @@ use bytes::Bytes;
 use super::apply;
 use super::edit::edit;
 use super::error::PatchError;
+use super::journal::{Fact, Facts, Journal};
 use super::matching::Budget;
 use super::parse::{Action, Hunk, Patch, Section};
 use super::report::{Change, Operation, Touched, touched};
-use super::root::{Found, Root};
+use super::root::{FileId, Found, Root};
 use super::{MATCH_STEPS_MAX, PLAN_BYTES_MAX, path};
 
 mod content;
@@ -35,6 +36,29 @@ pub(super) enum Step {
     Create { path: String, content: Content },
     Replace { path: String, content: Content, old: Found },
     Remove { path: String, old: Found },
+}
+
+impl Step {
+    /// The path of a file that is new.
+    pub(super) fn created(&self) -> Option<&str> {
+        match self {
+            Step::Create { path, .. } => Some(path),
+            Step::Replace { .. } | Step::Remove { .. } => None,
+        }
+    }
+
+    /// What it takes away and puts in place; `made` is the file that holds the new content.
+    pub(super) fn facts(&self, made: Option<FileId>) -> Facts {
+        let fact = |bytes: &Bytes, id: FileId| Fact::new(bytes, id.inode);
+        let (old, content) = match self {
+            Step::Create { content, .. } => (None, Some(content)),
+            Step::Replace { content, old, .. } => (Some(old), Some(content)),
+            Step::Remove { old, .. } => (Some(old), None),
+        };
+        let old = old.map(|old| fact(&old.bytes, FileId::of(&old.stat)));
+        let new = content.zip(made).map(|(content, made)| fact(&content.bytes, made));
+        Facts { old, new }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -72,9 +96,10 @@ impl Plan {
         &self.changes
     }
 
-    /// Writes the outcome: all files, or none.
-    pub fn apply(self) -> Result<Vec<Change>, PatchError> {
-        apply::apply(&self.root, &self.steps)?;
+    /// Writes the outcome: all files, or none. With a journal that also holds if the server is
+    /// killed meanwhile.
+    pub fn apply(self, journal: Option<&Journal>) -> Result<Vec<Change>, PatchError> {
+        apply::apply(&self.root, &self.steps, journal)?;
         Ok(self.changes)
     }
 }

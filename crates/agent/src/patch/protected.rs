@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use polyloop_session::shown::is_deceptive;
+
 /// Directories and files that are protected by their whole name, wherever they are. Lower case.
 const NAMES: &[&str] = &[
     // Git runs hooks and what its configuration names; `git~1` is the short name of `.git`.
@@ -22,6 +24,7 @@ const NAMES: &[&str] = &[
     ".cursor",
     ".cursorrules",
     ".polyloop",
+    ".loom",
     ".mcp.json",
     // Editors run tasks from here.
     ".vscode",
@@ -70,15 +73,8 @@ pub(super) fn is_in_git_directory(root: &Path, relative: &str) -> bool {
 /// A name as the most forgiving file systems see it: without case, invisible characters, a stream
 /// suffix, and dots and blanks at the end.
 fn folded(name: &str) -> String {
-    let visible: String = name.chars().filter(|&c| !is_invisible(c)).collect();
+    let visible: String = name.chars().filter(|&c| !is_deceptive(c)).collect();
     let stem = visible.split(':').next().unwrap_or_default();
     // By way of upper case, so that letters like the long s fold too.
     stem.trim_end_matches(['.', ' ', '\t']).to_uppercase().to_lowercase()
-}
-
-/// Characters that are drawn as nothing, or turn the direction of what follows.
-pub(super) fn is_invisible(c: char) -> bool {
-    matches!(c,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }

@@ -39,8 +39,8 @@ struct Inner {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
-    device: u64,
-    inode: u64,
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
 }
 
 impl FileId {
@@ -100,6 +100,10 @@ impl Root {
     /// Its path without links, as it was when it was opened.
     pub fn path(&self) -> &Path {
         &self.0.path
+    }
+
+    pub(super) fn id(&self) -> FileId {
+        self.0.id
     }
 
     /// An error if its path has come to mean another directory, or none.

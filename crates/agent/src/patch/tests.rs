@@ -12,6 +12,7 @@ use super::{Change, PatchError, Plan, Root, parse, plan};
 mod content;
 mod faults;
 mod grammar;
+mod journal;
 mod links;
 mod matching;
 mod names;
@@ -81,7 +82,7 @@ impl Ground {
     }
 
     fn apply(&self, body: &str) -> Result<Vec<Change>, PatchError> {
-        self.plan(body)?.apply()
+        self.plan(body)?.apply(None)
     }
 
     /// Applies a patch that must be refused without a trace.

@@ -3,8 +3,10 @@
 //! Accepts less than bash does, and nothing that bash reads in another way. Recursion is bounded
 //! by [`DEPTH_MAX`], work by the length of the script: no input makes it slow or deep.
 
+use polyloop_session::shown::{is_deceptive, visible};
+
 use super::grammar::{Body, Command, Joint, List, Pipeline, Redirect, Simple, Word};
-use super::show::{brief, is_deceptive, visible};
+use super::show::brief;
 
 mod compound;
 mod word;

@@ -104,7 +104,7 @@ fn by_name(program: &str, rest: &[String], scope: &Scope) -> Option<String> {
 }
 
 /// Past assignments and the words of the grammar.
-fn program(words: &[String]) -> Option<(&String, &[String])> {
+pub(super) fn program(words: &[String]) -> Option<(&String, &[String])> {
     const GRAMMAR: &[&str] =
         &["!", "{", "do", "else", "elif", "if", "then", "time", "until", "while"];
     let skipped =

@@ -9,11 +9,13 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
+use polyloop_session::shown::{is_deceptive, visible};
+
 use super::expand::{Arg, Kind};
 use super::filter::{Entry, Filter};
 use super::path::Want;
 use super::programs::{Class, class, listed};
-use super::show::{brief, is_deceptive, visible};
+use super::show::brief;
 use super::walk::{Names, State, Stream, Walk};
 
 mod archives;
@@ -176,6 +178,9 @@ pub(super) fn check_command(
     let Some(program) = first.exact() else {
         return Err("which program runs is not written out".to_owned());
     };
+    if !BUILTINS.contains(&program) && walk.allows(argv) {
+        return Ok(Stream::Data);
+    }
     let call = Call { walk, state, program, args, stdin };
     if versions::is_asked_for(&call)? {
         return Ok(Stream::Data);

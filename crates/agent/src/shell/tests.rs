@@ -5,6 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use polyloop_session::policy::Risk;
+use polyloop_session::shown::visible;
 use tempfile::TempDir;
 
 use super::*;
@@ -393,9 +394,22 @@ fn argv_and_script_of_the_same_words_are_judged_alike() {
     assert!(!judge_argv(&["".to_owned()], &ground.cwd).safe);
 }
 
+/// What looks like a harmless program is another one.
 #[test]
-fn visible_escapes_what_a_screen_would_not_show() {
-    let shown = visible("a\u{202e}b\u{200b}\u{1b}[2J\u{a0}\r\u{e0041}\n\té⚡");
-    assert_eq!(shown, "a\\u{202e}b\\u{200b}\\u{1b}[2J\\u{a0}\\u{d}\\u{e0041}\n\té⚡");
-    assert_eq!(visible("plain 'text' ü"), "plain 'text' ü");
+fn look_alikes_of_safe_programs_are_never_safe() {
+    let ground = ground();
+    fs::write(ground.cwd.join("x"), "x").unwrap();
+    assert!(judge("cat x", &ground.cwd).safe);
+    let alike = [
+        "c\u{430}t x",
+        "\u{441}\u{430}t x",
+        "\u{ff43}at x",
+        "\u{1d41c}at x",
+        "l\u{455}",
+        "\u{4cf}s",
+    ];
+    for script in alike {
+        assert!(!judge(script, &ground.cwd).safe, "{script:?}");
+        assert!(!judge(&format!("cat x | {script}"), &ground.cwd).safe, "{script:?}");
+    }
 }

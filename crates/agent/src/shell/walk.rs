@@ -112,11 +112,16 @@ pub(super) struct Names {
     pub(super) filter: Filter,
 }
 
+/// Whether a command with these words runs although it is not harmless.
+type Allows<'a> = &'a dyn Fn(&[&str]) -> bool;
+
 pub(super) struct Walk<'a> {
     pub(super) look: Look<'a>,
     commands: Cell<usize>,
     scripts: Cell<usize>,
     reads: Cell<bool>,
+    /// What runs although it is not harmless.
+    allows: Option<Allows<'a>>,
 }
 
 /// What a safe script does, for people; or why it is not known to be safe.
@@ -124,6 +129,16 @@ pub(super) fn script(script: &str, scope: &Scope) -> Result<String, String> {
     let walk = Walk::new(scope);
     walk.script(script, Dialect::Bash, &Rc::new(State::at(&scope.cwd)))?;
     Ok(walk.reason())
+}
+
+/// The same, where some commands may run although they are not harmless.
+pub(super) fn script_beside(
+    script: &str,
+    scope: &Scope,
+    allows: &dyn Fn(&[&str]) -> bool,
+) -> Result<(), String> {
+    let walk = Walk { allows: Some(allows), ..Walk::new(scope) };
+    walk.script(script, Dialect::Bash, &Rc::new(State::at(&scope.cwd)))
 }
 
 /// The words that bash gives to the last command of a script, where all of them are certain and
@@ -166,7 +181,14 @@ impl<'a> Walk<'a> {
             commands: Cell::new(0),
             scripts: Cell::new(0),
             reads: Cell::new(false),
+            allows: None,
         }
+    }
+
+    /// Whether a command with these words may run although it is not harmless.
+    pub(super) fn allows(&self, argv: &[Arg]) -> bool {
+        let exact: Option<Vec<&str>> = argv.iter().map(Arg::exact).collect();
+        self.allows.zip(exact).is_some_and(|(allows, argv)| allows(&argv))
     }
 
     fn reason(&self) -> String {

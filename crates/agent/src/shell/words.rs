@@ -4,8 +4,10 @@
 
 use std::str::Chars;
 
+use polyloop_session::shown::{is_deceptive, visible};
+
 use super::SCRIPT_BYTES_MAX;
-use super::show::{brief, is_deceptive, visible};
+use super::show::brief;
 
 /// What bash reads as grammar when it stands first; a command of that name is not meant.
 const RESERVED: &[&str] = &[

@@ -5,22 +5,19 @@
 
 use std::time::Instant;
 
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt as _, StreamExt as _};
 use polyloop_session::Text;
-use polyloop_session::item::{self, End, FileChange, ToolResult};
-use polyloop_session::policy::{Effect, Judgement, Key, Risk};
+use polyloop_session::item::{End, FileChange, ToolResult};
+use polyloop_session::policy::{Effect, Judgement, Key, Risk, Says};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 
 use super::bash::{is_forbidden, refused};
+use super::files::{diff, file_change};
 use super::{Place, Progress, Run, Tool, ToolSpec};
-use crate::patch::{self, Change, Operation, Plan, Root, Touched, shown};
-
-/// A longer content before is not kept for undo.
-const BEFORE_BYTES_MAX: usize = 1024 * 1024;
+use crate::patch::{self, Change, Operation, Plan, Touched, shown};
+use crate::rules;
 
 /// Paths that a sentence names before it only counts.
 const PATHS_NAMED_MAX: usize = 8;
@@ -104,7 +101,7 @@ impl Obstacle {
 fn plan(text: &str, place: &Place) -> Result<Plan, Obstacle> {
     let parsed = patch::parse(text).map_err(|error| Obstacle::Text(error.to_string()))?;
     let files = |error: patch::PatchError| Obstacle::Files(error.to_string());
-    let root = Root::open(&place.cwd).map_err(files)?;
+    let root = place.root().map_err(files)?;
     for touched in patch::touched(&root, &parsed) {
         let (path, real) = (shown(&touched.path), shown(&touched.real.to_string_lossy()));
         if is_forbidden(&touched.real, place) {
@@ -137,6 +134,8 @@ fn judgement(text: &Text, place: &Place) -> Result<Judgement, Text> {
         what: format!("edit:{}", touched.path).into(),
         risk: risk(touched.protected),
     };
+    let rules = touched.iter().map(|touched| place.rules.of_path(&touched.real, &place.cwd));
+    let rule = rules::of_all(rules);
     Ok(Judgement {
         effect: Effect::Edit,
         safe: false,
@@ -147,9 +146,11 @@ fn judgement(text: &Text, place: &Place) -> Result<Judgement, Text> {
         reason: reason.into(),
         command: vec!["apply_patch".into(), text.clone()],
         patch: Some(text.clone()),
+        diff: Some(diff::of_changes(plan.changes()).into()),
         plan_file: None,
         covers: format!("edits of {}, for this session", named(touched)).into(),
         keys: touched.iter().map(key).collect(),
+        rule: rule.filter(|rule| protected.is_empty() || rule.says != Says::Allow),
     })
 }
 
@@ -179,12 +180,12 @@ async fn apply(run: Run) -> Vec<Progress> {
     let applied = tokio::task::spawn_blocking(move || {
         let text = parse_args(&run.args).map_err(|why| why.to_string())?;
         let plan = plan(&text, &run.place).map_err(|obstacle| obstacle.message())?;
-        plan.apply().map_err(|error| format!("apply_patch: {error}"))
+        plan.apply(run.place.journal.as_ref()).map_err(|error| format!("apply_patch: {error}"))
     });
     let broke = |_| Err("apply_patch: broke; this is a fault of the server".to_owned());
     match applied.await.unwrap_or_else(broke) {
         Ok(changes) => {
-            let files = changes.iter().map(file_change).collect();
+            let files = changes.iter().map(|change| file_change(&change.path, change)).collect();
             let output = Progress::Output(listed(&changes).into());
             vec![output, ended(End::Whole, None, files, started)]
         }
@@ -205,25 +206,6 @@ fn listed(changes: &[Change]) -> String {
         text.push_str(&line);
     }
     text
-}
-
-fn file_change(change: &Change) -> FileChange {
-    let operation = match &change.operation {
-        Operation::Create => item::Operation::Create,
-        Operation::Update => item::Operation::Update,
-        Operation::Delete => item::Operation::Delete,
-        Operation::Move { from } => item::Operation::Move { from: from.as_str().into() },
-    };
-    let kept = |bytes: &Bytes| {
-        let fits = bytes.len() <= BEFORE_BYTES_MAX;
-        std::str::from_utf8(bytes).ok().filter(|_| fits).map(Text::from)
-    };
-    FileChange {
-        path: change.path.as_str().into(),
-        operation,
-        before: change.before.as_ref().and_then(kept),
-        after: change.after.as_ref().map(|bytes| format!("{:x}", Sha256::digest(bytes)).into()),
-    }
 }
 
 fn ended(end: End, seen: Option<Text>, files: Vec<FileChange>, started: Instant) -> Progress {

@@ -122,9 +122,11 @@ pub(super) fn asks(effect: Effect, name: &str, reason: &str) -> Judgement {
         reason: reason.into(),
         command: vec![name.into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "".into(),
         keys: Vec::new(),
+        rule: None,
     }
 }
 

@@ -11,14 +11,18 @@ use futures_util::stream::BoxStream;
 use futures_util::{FutureExt as _, StreamExt as _};
 use polyloop_session::Text;
 use polyloop_session::policy::{Effect, Judgement, Key, Risk};
+use polyloop_session::shown::visible;
 use serde_json::Value;
 
 use super::{Place, Progress, Run, Tool, ToolSpec};
-use crate::shell::{Judged, Scope, visible};
+use crate::shell::{Judged, Scope};
 
 mod environment;
 mod output;
+mod private;
 mod process;
+mod protected;
+mod spill;
 mod touched;
 
 pub use output::{OUTPUT_BYTES_MAX, SEEN_BYTES_MAX};
@@ -174,29 +178,40 @@ fn judgement(args: &Args, place: &Place) -> Judgement {
         Ok(directory) => directory,
         Err(why) => return refused(Effect::Execute, "bash", &why),
     };
-    let judged = scope(&directory, place).judge(&args.script);
-    let judged = elsewhere(judged, &directory, place);
+    let scope = scope(&directory, place);
+    let judged = elsewhere(scope.judge(&args.script), &directory, place);
+    // The same decision as for an edit of that path.
+    let protected = protected::named(&args.script, &directory, &place.cwd);
+    let protected = protected.filter(|_| !judged.safe);
     Judgement {
         effect: Effect::Execute,
         safe: judged.safe,
         confined: false,
-        sandbox: place.sandbox,
+        sandbox: place.sandbox && protected.is_none(),
         refusal: None,
         risk: judged.risk,
-        reason: judged.reason,
-        // What is shown is what runs: nothing invisible, nothing that turns the text around.
-        command: judged.command.iter().map(|word| visible(word).into()).collect(),
+        reason: match protected {
+            Some(path) => {
+                format!("names the protected path {}; {}", visible(&path), judged.reason).into()
+            }
+            None => judged.reason,
+        },
+        command: judged.command,
         patch: None,
+        diff: None,
         plan_file: None,
         covers: judged.covers,
         keys: judged.keys,
+        rule: place.rules.of_command(&args.script, &scope, &directory),
     }
 }
 
 /// What a command in this directory is judged by.
 fn scope(directory: &Path, place: &Place) -> Scope {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    Scope::new(directory, &place.forbidden).with_path(&path)
+    let closed = place.rules.closed_paths(&place.cwd);
+    let private = [place.forbidden.as_slice(), &closed].concat();
+    Scope::new(directory, &private).with_path(&path)
 }
 
 /// Adds the directory to what is shown and to what is granted, unless it is the session's own:
@@ -241,9 +256,11 @@ pub(super) fn refused(effect: Effect, name: &str, why: &str) -> Judgement {
         reason: why.into(),
         command: vec![name.into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "".into(),
         keys: Vec::new(),
+        rule: None,
     }
 }
 

@@ -56,6 +56,7 @@ impl Tool for CreateDir {
                 risk: Risk::Medium,
                 always_asks: false,
                 patch: None,
+                diff: None,
             };
             Ok(edit.judgement())
         })

@@ -5,6 +5,7 @@
 
 use std::os::fd::OwnedFd;
 
+use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -14,10 +15,15 @@ use polyloop_session::policy::{Effect, Judgement, Risk};
 use rustix::fs::{Access, AtFlags, FileType, Stat, accessat, unlinkat};
 use rustix::io::Errno;
 
-use super::files::{Args, Done, Edit, Links, Names, PATH_HELP, Target, edit, judge_blocking, kept};
+use super::files::{
+    Args, Done, Edit, Links, Names, PATH_HELP, Target, diff, edit, judge_blocking, kept_bytes,
+    read_content,
+};
 use super::{Place, Progress, Run, Tool, ToolSpec};
 use crate::patch::root::{FileId, look};
-use crate::patch::{path, put_where_nothing_is};
+use crate::patch::{
+    Does, Fact, Facts, Flush, Journal, Named, Open, path, put_where_nothing_is, spare_name,
+};
 
 mod tree;
 
@@ -81,6 +87,10 @@ impl Tool for DeleteFile {
                 key: format!("{verb}:{}", target.path),
                 risk,
                 always_asks: wanted.recursive,
+                diff: match is_file {
+                    true => Some(found.diff(&target, found.content(&target)?.as_ref())),
+                    false => None,
+                },
                 patch: is_file.then(|| {
                     format!("*** Begin Patch\n*** Delete File: {}\n*** End Patch\n", target.path)
                 }),
@@ -93,9 +103,10 @@ impl Tool for DeleteFile {
         edit("delete_file", run, |run| {
             let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
             let (target, found) = wanted.find(&run.place)?;
+            let journal = run.place.journal.as_ref();
             match found.kind {
-                Kind::File => found.delete_file(&target),
-                Kind::Directory if wanted.recursive => found.delete_tree(&target),
+                Kind::File => found.delete_file(&target, journal),
+                Kind::Directory if wanted.recursive => found.delete_tree(&target, journal),
                 Kind::Directory => found.delete_directory(&target),
             }
         })
@@ -190,16 +201,29 @@ impl Found {
             .map_err(|errno| format!("{}: cannot open it: {errno}", target.shown()))
     }
 
-    fn delete_file(&self, target: &Target) -> Result<Done, String> {
+    /// What is in it; nothing where that is too large to be read.
+    fn content(&self, target: &Target) -> Result<Option<Bytes>, String> {
         let opened = target.root.open_file(&target.relative);
-        let (file, _) =
-            opened.map_err(|error| target.explain(error))?.ok_or_else(|| target.missing())?;
-        let (before, _) = kept(file);
-        let spare = self.set_aside(target)?;
-        if let Err(errno) = unlinkat(&self.above, &spare, AtFlags::empty()) {
-            return Err(self.put_back(target, &spare, &format!("cannot delete it: {errno}")));
-        }
+        let opened = opened.map_err(|error| target.explain(error))?;
+        Ok(read_content(opened.ok_or_else(|| target.missing())?.0))
+    }
+
+    fn diff(&self, target: &Target, content: Option<&Bytes>) -> String {
+        diff::of_deletion(&target.path, self.stat.st_mode, content)
+    }
+
+    fn delete_file(&self, target: &Target, journal: Option<&Journal>) -> Result<Done, String> {
+        let content = self.content(target)?;
+        let (before, hash) = kept_bytes(content.as_ref());
+        let hash = hash.as_deref().unwrap_or_default();
+        self.journaled(target, journal, (Does::Remove, hash), |spare| {
+            self.set_aside(target, spare)?;
+            unlinkat(&self.above, spare, AtFlags::empty()).map_err(|errno| {
+                self.put_back(target, spare, &format!("cannot delete it: {errno}"))
+            })
+        })?;
         let change = FileChange {
+            diff: Some(self.diff(target, content.as_ref()).into()),
             path: target.path.as_str().into(),
             operation: Operation::Delete,
             before,
@@ -216,37 +240,67 @@ impl Found {
         }
     }
 
-    fn delete_tree(&self, target: &Target) -> Result<Done, String> {
-        let spare = self.set_aside(target)?;
-        let opened = tree::open(&self.above, &spare).map_err(|errno| errno.to_string());
+    fn delete_tree(&self, target: &Target, journal: Option<&Journal>) -> Result<Done, String> {
+        self.journaled(target, journal, (Does::RemoveTree, ""), |spare| {
+            self.set_aside(target, spare)?;
+            self.delete_aside(target, spare)
+        })
+    }
+
+    fn delete_aside(&self, target: &Target, spare: &str) -> Result<Done, String> {
+        let opened = tree::open(&self.above, spare).map_err(|errno| errno.to_string());
         let counted = opened.and_then(|inside| tree::count(&inside).map(|_| inside));
         let inside = match counted {
             Ok(inside) => inside,
-            Err(why) => return Err(self.put_back(target, &spare, &why)),
+            Err(why) => return Err(self.put_back(target, spare, &why)),
         };
         let mut files = Vec::new();
         let emptied = tree::delete(&inside, &target.path, &mut files).and_then(|()| {
-            unlinkat(&self.above, &spare, AtFlags::REMOVEDIR).map_err(|errno| errno.to_string())
+            unlinkat(&self.above, spare, AtFlags::REMOVEDIR).map_err(|errno| errno.to_string())
         });
         let text = format!("Deleted {} and all that was in it.\n", target.shown());
         let failure = emptied.err().map(|why| {
-            let why = self.put_back(target, &spare, &format!("cannot delete all of it: {why}"));
+            let why = self.put_back(target, spare, &format!("cannot delete all of it: {why}"));
             format!("{why}; {} files were deleted", files.len())
         });
         Ok(Done { text, files, failure })
     }
 
+    /// Does what deletes it by way of a spare name, so that a server that starts after a kill can
+    /// finish it.
+    fn journaled<T>(
+        &self,
+        target: &Target,
+        journal: Option<&Journal>,
+        (does, hash): (Does, &str),
+        work: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<T, String> {
+        let spare = spare_name();
+        let named = Named { does, path: target.relative.clone(), spare: spare.clone(), copy: None };
+        let inode = FileId::of(&self.stat).inode;
+        let bytes = u64::try_from(self.stat.st_size).unwrap_or_default();
+        let old = Some(Fact { inode, bytes, hash: hash.to_owned() });
+        let begin = |journal: &Journal| {
+            let mut open = journal.begin(&target.root, vec![named], Vec::new())?;
+            open.ready(vec![Facts { old, new: None }], Flush::No)?;
+            Ok(open)
+        };
+        let open = journal.map(begin).transpose().map_err(|error| target.explain(error))?;
+        let worked = work(&spare);
+        open.into_iter().for_each(Open::remove);
+        worked
+    }
+
     /// Gives it a name that nobody uses, if it still is what was found.
-    fn set_aside(&self, target: &Target) -> Result<String, String> {
-        let spare = format!(".polyloop-{}.tmp", uuid::Uuid::new_v4().simple());
+    fn set_aside(&self, target: &Target, spare: &str) -> Result<(), String> {
         let path = target.shown();
         let (above, name) = (&self.above, self.name.as_str());
-        put_where_nothing_is(above, name, &spare)
+        put_where_nothing_is(above, name, spare)
             .map_err(|errno| format!("{path}: cannot delete it: {errno}"))?;
-        match look(above, &spare) {
-            Ok(stat) if FileId::of(&stat) == FileId::of(&self.stat) => Ok(spare),
+        match look(above, spare) {
+            Ok(stat) if FileId::of(&stat) == FileId::of(&self.stat) => Ok(()),
             Ok(_) | Err(_) => {
-                Err(self.put_back(target, &spare, "was changed by another program meanwhile"))
+                Err(self.put_back(target, spare, "was changed by another program meanwhile"))
             }
         }
     }

@@ -11,8 +11,8 @@ use polyloop_session::policy::{Effect, Judgement, Risk};
 use serde_json::Value;
 
 use super::files::{
-    Args, Done, Edit as Shown, Links, Names, PATH_HELP, Target, edit, file_change, judge_blocking,
-    patch_of,
+    Args, Done, Edit as Shown, Links, Names, PATH_HELP, Target, diff, edit, file_change,
+    judge_blocking, patch_of,
 };
 use super::{Place, Progress, Run, Tool, ToolSpec};
 use crate::patch::{FILE_BYTES_MAX, Plan, plan_content};
@@ -145,6 +145,7 @@ pub(super) fn judge<'a>(
             risk: Risk::Medium,
             always_asks: false,
             patch: plan.changes().first().and_then(|change| patch_of(&target, change)),
+            diff: plan.changes().first().map(|change| diff::of_shown(&target.path, change)),
         };
         Ok(edit.judgement())
     })
@@ -158,8 +159,9 @@ pub(super) fn start(
     edit(name, run, |run| {
         let wanted = parse(&run.args).map_err(|why| why.to_string())?;
         let (target, plan, places) = wanted.plan(&run.place)?;
-        let changes = plan.apply().map_err(|error| target.explain(error))?;
-        let files = changes.iter().map(|change| file_change(&target, change)).collect();
+        let changes =
+            plan.apply(run.place.journal.as_ref()).map_err(|error| target.explain(error))?;
+        let files = changes.iter().map(|change| file_change(&target.path, change)).collect();
         let s = if places == 1 { "" } else { "s" };
         let text = format!("Edited {} in {places} place{s}.\n", target.shown());
         Ok(Done { text, files, failure: None })

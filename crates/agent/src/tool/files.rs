@@ -8,21 +8,23 @@
 use std::path::{Path, PathBuf};
 
 use polyloop_session::Text;
-use polyloop_session::policy::{Effect, Judgement, Key, Risk};
+use polyloop_session::policy::{Effect, Judgement, Key, Risk, Rule, Says};
 
 use super::bash::is_forbidden;
 use super::{Place, Run};
 use crate::patch::root::Place as Lies;
 use crate::patch::{PatchError, Root, path, shown, touched_at};
+use crate::rules;
 
 mod args;
 mod changes;
+pub(super) mod diff;
 mod perform;
 mod walk;
 
 pub(super) use args::Args;
-pub(super) use changes::{file_change, kept, patch_of};
-pub(super) use perform::{Done, Watch, edit, judge_blocking, look};
+pub(super) use changes::{file_change, kept, kept_bytes, patch_of, read as read_content};
+pub(super) use perform::{Done, Watch, edit, judge_blocking, look, wait};
 pub(super) use walk::{Entry, Kind, Order, Tree, name_of};
 
 /// What a reading tool gives at most; a longer text says how to get the rest.
@@ -66,6 +68,8 @@ pub(super) struct Target {
     /// An edit there needs consent in every mode.
     pub protected: bool,
     pub real: PathBuf,
+    /// What the rules say of it.
+    rule: Option<Rule>,
 }
 
 impl Target {
@@ -77,19 +81,19 @@ impl Target {
         links: Links,
     ) -> Result<Target, String> {
         let named = usable(named, names)?;
-        let root = Root::open(&place.cwd).map_err(|error| error.to_string())?;
-        if root.path() != place.cwd {
-            // It was without links when the session's turn began.
-            let error = PatchError::RootChanged { root: place.cwd.clone() };
-            return Err(error.to_string());
-        }
+        let root = place.root().map_err(|error| error.to_string())?;
         let (absolute, outside) = match root.place(named) {
             Lies::Inside(relative) if relative.is_empty() => (root.path().to_owned(), false),
             Lies::Inside(relative) => (root.path().join(relative), false),
             Lies::Outside(absolute) => (absolute, true),
         };
         let real = path::real(&absolute);
-        check_allowed(named, [&absolute, &real], place)?;
+        // What the session's own commands printed is its to read, and nobody's to change.
+        let printed = place.outputs.as_ref().filter(|_| links == Links::FollowInside);
+        let printed = printed.is_some_and(|dir| real == absolute && real.starts_with(dir));
+        if !printed {
+            check_allowed(named, [&absolute, &real], place)?;
+        }
         if real != absolute {
             let inside = real.starts_with(root.path());
             if outside || !inside || links == Links::Refuse {
@@ -111,12 +115,14 @@ impl Target {
             (false, relative) => relative.to_owned(),
         };
         let protected = touched_at(&root, &relative).protected;
-        Ok(Target { root, relative, path, outside, protected, real })
+        let rule = place.rules.of_path(&real, &place.cwd);
+        let outside = outside && !printed;
+        Ok(Target { root, relative, path, outside, protected, real, rule })
     }
 
     /// An error if nobody was asked about what was inside when it was judged and is not any more.
     pub(super) fn check_asked(&self, run: &Run) -> Result<(), String> {
-        if run.safe && self.outside {
+        if run.is_safe() && self.outside {
             let (path, real) = (self.shown(), shown(&self.real.to_string_lossy()));
             return Err(format!("{path}: outside the working directory by now (really {real})"));
         }
@@ -223,11 +229,13 @@ pub(super) fn reads(name: &'static str, target: &Target, does: &str) -> Judgemen
         refusal: None,
         risk: Risk::Low,
         reason: does.into(),
-        command: vec![name.into(), path.as_str().into()],
+        command: vec![name.into(), target.path.as_str().into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: format!("{name} of {path}, for this session").into(),
         keys: vec![key],
+        rule: target.rule.clone(),
     };
     if !target.outside {
         return inside;
@@ -258,6 +266,8 @@ pub(super) struct Edit<'a> {
     pub always_asks: bool,
     /// The same edit as a patch, where there is one.
     pub patch: Option<String>,
+    /// And as a unified diff.
+    pub diff: Option<String>,
 }
 
 impl Edit<'_> {
@@ -274,10 +284,13 @@ impl Edit<'_> {
         };
         let risk = if outside || protected { Risk::High } else { self.risk };
         let patch: Option<Text> = self.patch.map(Text::from);
+        let rule = rules::of_all(self.targets.iter().map(|target| target.rule.clone()));
+        // A protected path is asked about whatever the rules allow.
+        let rule = rule.filter(|rule| !protected || rule.says != Says::Allow);
         let command = match &patch {
             Some(patch) => vec!["apply_patch".into(), patch.clone()],
             None => {
-                let paths = self.targets.iter().map(|target| target.shown().into());
+                let paths = self.targets.iter().map(|target| target.path.as_str().into());
                 std::iter::once(self.name.into()).chain(paths).collect()
             }
         };
@@ -291,9 +304,11 @@ impl Edit<'_> {
             reason: reason.into(),
             command,
             patch,
+            diff: self.diff.map(Text::from),
             plan_file: None,
             covers: format!("{}, for this session", self.covers).into(),
             keys: vec![Key { what: self.key.into(), risk }],
+            rule,
         }
     }
 }

@@ -14,7 +14,9 @@ use polyloop_session::policy::{Effect, Judgement, Risk};
 use rustix::fs::{Access, AtFlags, RenameFlags, Stat, accessat, linkat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
-use super::files::{Args, Done, Edit, Links, Names, PATH_HELP, Target, edit, judge_blocking, kept};
+use super::files::{
+    Args, Done, Edit, Links, Names, PATH_HELP, Target, diff, edit, judge_blocking, kept,
+};
 use super::{Place, Progress, Run, Tool, ToolSpec};
 use crate::patch::root::{FileId, look};
 use crate::patch::{is_unsupported, make_directory, path, unmake_directories};
@@ -62,6 +64,7 @@ impl Tool for MoveFile {
                 covers: format!("moving {source} to {target}"),
                 risk: Risk::Medium,
                 always_asks: false,
+                diff: Some(diff::of_move(one, other)),
                 patch: Some(format!(
                     "*** Begin Patch\n*** Update File: {one}\n*** Move to: {other}\n*** End Patch\n"
                 )),
@@ -157,6 +160,7 @@ fn rename(from: &Target, to: &Target) -> Result<FileChange, String> {
     }
     moved?;
     Ok(FileChange {
+        diff: Some(diff::of_move(&from.path, &to.path).into()),
         path: to.path.as_str().into(),
         operation: Operation::Move { from: from.path.as_str().into() },
         before,

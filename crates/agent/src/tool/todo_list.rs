@@ -240,7 +240,7 @@ pub(super) fn write(place: &Place, todos: &[Todo]) -> Result<bool, String> {
         let text = std::str::from_utf8(before).map_err(|_| "is not UTF-8".to_owned())?;
         Ok(with_todos(text, todos).into_bytes())
     });
-    match planned.and_then(|plan| plan.apply()) {
+    match planned.and_then(|plan| plan.apply(place.journal.as_ref())) {
         Ok(_) | Err(PatchError::Unchanged) => Ok(true),
         Err(error) => Err(format!("the todos file cannot be written: {error}")),
     }

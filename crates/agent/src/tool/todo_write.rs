@@ -82,8 +82,10 @@ pub(super) fn own(name: &str, effect: Effect, reason: &str) -> Judgement {
         reason: reason.into(),
         command: vec![name.into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "".into(),
         keys: Vec::new(),
+        rule: None,
     }
 }

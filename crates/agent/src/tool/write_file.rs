@@ -10,7 +10,8 @@ use polyloop_session::Text;
 use polyloop_session::policy::{Effect, Judgement, Risk};
 
 use super::files::{
-    Args, Done, Edit, Links, Names, PATH_HELP, Target, edit, file_change, judge_blocking, patch_of,
+    Args, Done, Edit, Links, Names, PATH_HELP, Target, diff, edit, file_change, judge_blocking,
+    patch_of,
 };
 use super::{Place, Progress, Run, Tool, ToolSpec};
 use crate::patch::{FILE_BYTES_MAX, Operation, Plan, plan_content};
@@ -69,6 +70,7 @@ impl Tool for WriteFile {
                 risk: Risk::Medium,
                 always_asks: false,
                 patch: change.and_then(|change| patch_of(&target, change)),
+                diff: change.map(|change| diff::of_shown(&target.path, change)),
             };
             Ok(edit.judgement())
         })
@@ -78,10 +80,11 @@ impl Tool for WriteFile {
         edit("write_file", run, |run| {
             let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
             let (target, plan) = wanted.plan(&run.place)?;
-            let changes = plan.apply().map_err(|error| target.explain(error))?;
+            let changes =
+                plan.apply(run.place.journal.as_ref()).map_err(|error| target.explain(error))?;
             let bytes = changes.first().and_then(|change| change.after.as_ref());
             let bytes = bytes.map_or(0, bytes::Bytes::len);
-            let files = changes.iter().map(|change| file_change(&target, change)).collect();
+            let files = changes.iter().map(|change| file_change(&target.path, change)).collect();
             Ok(Done {
                 text: format!("Wrote {} ({bytes} bytes).\n", target.shown()),
                 files,

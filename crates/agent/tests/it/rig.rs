@@ -8,10 +8,13 @@ use polyloop_agent::actor::Kit;
 use polyloop_agent::log::files::Files;
 use polyloop_agent::log::memory::Memory;
 use polyloop_agent::log::{Log, OpenMode};
+use polyloop_agent::memories::Memories;
+use polyloop_agent::model::http::Proxies;
 use polyloop_agent::model::offline::Offline;
 use polyloop_agent::model::{Model, Only};
 use polyloop_agent::place::{Instructions, Places};
 use polyloop_agent::sessions::{Handle, Sessions};
+use polyloop_agent::tool::web_fetcher::{self, PrivateAddresses, Reach};
 use polyloop_agent::tool::{self, Place};
 use polyloop_sandbox::Helper;
 use polyloop_session::context::Strategy;
@@ -104,6 +107,7 @@ impl Setup {
         let cwd = dir.canonicalize().unwrap();
         let mut roots = self.roots;
         roots.push(cwd.clone());
+        let memories = Memories::unkept().unwrap();
         Kit {
             log,
             passing: Arc::new(Memory::new(Arc::new(Plain))),
@@ -125,16 +129,24 @@ impl Setup {
             places: Places {
                 common: Place {
                     cwd,
+                    root: None,
                     plans: None,
+                    outputs: None,
                     todos: None,
+                    memories: memories.of(None),
                     forbidden: Vec::new(),
+                    rules: Default::default(),
+                    journal: None,
                     command_time_max: PATIENCE * 10,
                     sandbox: false,
                     helper: self.helper,
+                    web: web(),
                 },
                 roots,
                 plans: self.plans,
+                outputs: None,
                 todos: None,
+                memories,
             },
             limits: Limits { retries_max: self.retries_max, ..LIMITS },
             approval_timeout,
@@ -142,6 +154,11 @@ impl Setup {
             auto_resume,
         }
     }
+}
+
+fn web() -> Reach {
+    let limits = web_fetcher::Limits::default();
+    Reach::new(&Proxies::default(), PrivateAddresses::Refused, limits).unwrap()
 }
 
 /// A working directory, a log in memory, and sessions on it.

@@ -2,10 +2,15 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
 
 use futures_util::StreamExt as _;
+use polyloop_agent::memories::Memories;
+use polyloop_agent::place::Places;
 use polyloop_agent::tool::apply_patch::ApplyPatch;
-use polyloop_agent::tool::{Progress, Run, Tool as _};
+use polyloop_agent::tool::{Progress, Run, Tool as _, find};
+use polyloop_session::SessionId;
 use polyloop_session::item::{End, FileChange, Operation};
 use polyloop_session::policy::{Effect, Mode, Risk, Verdict, verdict};
 use serde_json::json;
@@ -18,6 +23,7 @@ pub const ALL: &[Test] = &[
     ("a_patch_is_judged_and_applied", applied),
     ("protected_files_are_asked_about", protected),
     ("outside_and_the_servers_own_files_are_refused", refused),
+    ("a_root_that_another_session_may_choose_is_outside", other_root),
     ("a_patch_that_does_not_fit_the_files_is_refused_and_stays_so", unfit),
     ("a_patch_that_is_none_is_an_error", malformed),
     ("large_and_binary_contents_are_not_kept", contents),
@@ -69,6 +75,7 @@ fn applied() {
     assert!(!ground.cwd().join("d.txt").exists() && !ground.cwd().join("r.txt").exists());
 
     let change = |path: &str, operation, before: Option<&str>, after| FileChange {
+        diff: None,
         path: path.into(),
         operation,
         before: before.map(Into::into),
@@ -81,7 +88,9 @@ fn applied() {
         change("d.txt", Operation::Delete, Some("gone\n"), None),
         change("sub/r.txt", moved, Some("moved\n"), hash("kept\n")),
     ] {
-        assert!(ended.result.files.contains(&want), "{want:?}: {:?}", ended.result.files);
+        let bare = |file: &FileChange| FileChange { diff: None, ..file.clone() };
+        let is_there = ended.result.files.iter().any(|file| bare(file) == want);
+        assert!(is_there, "{want:?}: {:?}", ended.result.files);
     }
     assert_eq!(ended.result.files.len(), 4);
 }
@@ -123,6 +132,38 @@ fn refused() {
         let ended = ground.finish(&ApplyPatch, args);
         assert_eq!((ended.end, ended.seen()), (End::Failed, &*why));
         assert!(!real.exists(), "{path}");
+    }
+}
+
+/// A session writes where it works. Other folders that a client may choose to work in are no part
+/// of that, though the server works there too.
+fn other_root() {
+    let ground = Ground::new();
+    let other = ground.out();
+    let places = Places {
+        common: (*ground.place).clone(),
+        roots: vec![ground.cwd().to_owned(), other.clone()],
+        plans: None,
+        outputs: None,
+        todos: None,
+        memories: Memories::unkept().unwrap(),
+    };
+    let session = SessionId::parse("s").unwrap();
+    for (home, away) in [(ground.cwd(), other.as_path()), (&other, ground.cwd())] {
+        let place = places.place(&session, home.to_str(), None);
+        assert_eq!(place.cwd, home);
+        let there = Ground { place: Arc::new(place), dir: tempfile::tempdir().unwrap() };
+        let add =
+            |folder: &Path| patch(&format!("*** Add File: {}\n+x\n", folder.join("new").display()));
+        let judged = there.judge(&ApplyPatch, add(home)).unwrap();
+        assert_eq!(verdict(&judged, Mode::AutoEdit, &[], true), Verdict::Allow);
+        let judged = there.judge(&ApplyPatch, add(away)).unwrap();
+        assert!(judged.refusal.unwrap().contains("outside the working directory"));
+        let write = json!({ "path": away.join("new"), "content": "x" });
+        let judged = there.judge(find("write_file").unwrap(), write).unwrap();
+        for mode in [Mode::Suggest, Mode::AutoEdit, Mode::FullAuto] {
+            assert_eq!(verdict(&judged, mode, &[], true), Verdict::Ask, "{mode:?}");
+        }
     }
 }
 
@@ -188,7 +229,7 @@ fn stopped() {
     let stop = CancellationToken::new();
     stop.cancel();
     let args = patch("*** Add File: x\n+x\n").to_string().into();
-    let run = Run { args, place: ground.place.clone(), sandboxed: false, safe: false, stop };
+    let run = Run { args, place: ground.place.clone(), sandboxed: false, unasked: None, stop };
     let progress = block_on(ApplyPatch.run(run).collect::<Vec<_>>());
     assert!(matches!(progress.as_slice(), [Progress::Ended { end: End::Interrupted, .. }]));
     assert!(!ground.cwd().join("x").exists());

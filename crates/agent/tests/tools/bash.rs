@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use polyloop_agent::tool::bash::{Bash, COMMAND_BYTES_MAX, OUTPUT_BYTES_MAX, SEEN_BYTES_MAX};
+use polyloop_agent::tool::read::Read;
+use polyloop_agent::tool::write_file::WriteFile;
 use polyloop_agent::tool::{Place, Progress, Run, Tool as _};
 use polyloop_sandbox::Helper;
 use polyloop_session::item::End;
@@ -27,7 +29,9 @@ pub const ALL: &[Test] = &[
     ("a_directory_is_part_of_the_judgement", judged_workdir),
     ("arguments_that_do_not_fit_are_named", arguments),
     ("a_call_that_cannot_start_says_why", not_started),
-    ("there_is_no_sandbox_yet", sandboxed),
+    ("long_output_can_be_read_where_it_is_kept", kept),
+    ("without_a_sandbox_nothing_runs_in_one", no_sandbox),
+    ("what_the_sandbox_stopped_is_told", stopped),
     ("long_scripts_run", long_script),
     ("the_servers_secrets_are_not_in_the_environment", secrets),
     ("a_safe_command_is_the_systems_own", hijack),
@@ -92,7 +96,7 @@ fn bounded() {
             match call.stream.next().await.unwrap() {
                 Progress::Output(text) => chunks.push(text),
                 Progress::Ended { end: End::Whole, result } => break (chunks, result),
-                Progress::Ended { end, result } => panic!("{end:?} {result:?}"),
+                other => panic!("{other:?}"),
             }
         }
     });
@@ -192,7 +196,7 @@ fn not_started() {
     for helper in ["/nosuch/helper", "/bin/false"] {
         let place = Place { helper: Helper::at(helper), ..(*ground.place).clone() };
         let run = Run {
-            safe: false,
+            unasked: None,
             args: json!({ "command": "touch started" }).to_string().into(),
             place: Arc::new(place),
             sandboxed: false,
@@ -207,16 +211,68 @@ fn not_started() {
     assert!(!ground.cwd().join("started").exists());
 }
 
-fn sandboxed() {
+/// The file is the session's to read, and nobody's to change.
+fn kept() {
     let ground = Ground::new();
+    let ended = ground.finish(&Bash, json!({ "command": "seq 1 20000; false" }));
+    let seen = ended.seen();
+    let (_, rest) = seen.split_once("left out here; the whole output is in ").unwrap();
+    let (path, _) = rest.split_once("]\n").unwrap();
+    let whole: String = (1..=20_000).map(|n| format!("{n}\n")).collect();
+    assert_eq!(fs::read_to_string(path).unwrap(), whole);
+    let args = json!({ "path": path, "offset": 19_998 });
+    assert_eq!(ground.judge(&Read, args.clone()).unwrap().effect, Effect::Read);
+    assert!(ground.finish(&Read, args).output.contains("19999"));
+    let edit = json!({ "path": path, "content": "x" });
+    let refused = ground.judge(&WriteFile, edit).unwrap().refusal.unwrap();
+    assert!(refused.contains("server's own files"), "{refused}");
+    let store = ground.cwd().join("store/other");
+    assert!(ground.judge(&Read, json!({ "path": store })).unwrap().refusal.is_some());
+    let short = ground.finish(&Bash, json!({ "command": "seq 1 2000; false" }));
+    assert!(!short.seen().contains("left out"));
+}
+
+fn run_sandboxed(place: Place, script: &str) -> Vec<Progress> {
     let run = Run {
-        safe: false,
-        args: json!({ "command": "touch started" }).to_string().into(),
-        place: ground.place.clone(),
+        unasked: None,
+        args: json!({ "command": script }).to_string().into(),
+        place: Arc::new(place),
         sandboxed: true,
         stop: CancellationToken::new(),
     };
-    let progress = block_on(Bash.run(run).collect::<Vec<_>>());
+    block_on(Bash.run(run).collect::<Vec<_>>())
+}
+
+fn stopped() {
+    let ground = Ground::new();
+    let place = || Place { sandbox: true, ..(*ground.place).clone() };
+    let judged = block_on(Bash.judge(r#"{"command":"touch x"}"#, &place())).unwrap();
+    assert!(judged.sandbox);
+    let progress = run_sandboxed(place(), "echo made > made; echo out");
+    let Some(Progress::Ended { end: End::Whole, result }) = progress.last() else {
+        panic!("{progress:?}");
+    };
+    assert_eq!((result.exit_code, ground.read("made")), (Some(0), "made\n".to_owned()));
+    for (script, why) in [
+        ("echo first; touch /usr/polyloop-x", "closed to it"),
+        ("touch .git/x", "closed to it"),
+        ("cat store/secret", "closed to it"),
+        ("exec 3<>/dev/tcp/127.0.0.1/9", "network"),
+    ] {
+        let progress = run_sandboxed(place(), script);
+        let Some(Progress::Stopped { reason, result }) = progress.last() else {
+            panic!("{script}: {progress:?}");
+        };
+        assert!(reason.contains(why), "{script}: {reason}");
+        assert!(result.seen.as_ref().unwrap().contains(&**reason), "{script}: {result:?}");
+    }
+    assert!(!Path::new("/usr/polyloop-x").exists());
+    assert!(!ground.cwd().join(".git").exists());
+}
+
+fn no_sandbox() {
+    let ground = Ground::new();
+    let progress = run_sandboxed((*ground.place).clone(), "touch started");
     let [Progress::Ended { end: End::Failed, result }] = progress.as_slice() else {
         panic!("{progress:?}");
     };

@@ -16,10 +16,11 @@ use polyloop_agent::shell::{SAFE_PATH, Scope};
 use polyloop_agent::tool::bash::Bash;
 use polyloop_agent::tool::{Place, Run, Tool as _};
 use polyloop_sandbox::{Confinement, Exit, Helper, Job};
+use polyloop_session::policy::{Leave, Mode};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Call, PATIENCE, block_on};
+use crate::{Call, Ground, PATIENCE, block_on, unasked};
 
 /// The first argument that makes this program the server in a jail; the second is the directory
 /// of the world, the third a file with a list of scripts, the fourth how they are run.
@@ -245,21 +246,20 @@ fn look(dir: &Path, seen: &mut BTreeMap<PathBuf, Seen>) {
 pub fn serve(world: &str, list: &str, how: &str) {
     let cwd = Path::new(world).canonicalize().unwrap().join("work");
     let scripts: Vec<String> = serde_json::from_slice(&fs::read(list).unwrap()).unwrap();
-    let place = Arc::new(Place {
-        plans: None,
-        todos: None,
-        forbidden: Vec::new(),
+    let place = Place {
         cwd,
+        forbidden: Vec::new(),
+        outputs: None,
         command_time_max: SCRIPT_TIME_MAX,
-        sandbox: false,
-        helper: Helper::this_program(),
-    });
+        ..(*Ground::new().place).clone()
+    };
+    let place = Arc::new(place);
     for script in scripts {
         let run = Run {
             args: json!({ "command": script }).to_string().into(),
             place: place.clone(),
             sandboxed: false,
-            safe: how == JUDGED,
+            unasked: (how == JUDGED).then(|| unasked(Leave::Safe, Mode::Suggest)),
             stop: CancellationToken::new(),
         };
         let call =

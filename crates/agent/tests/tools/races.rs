@@ -154,7 +154,7 @@ fn together() {
                         args: args.to_string().into(),
                         place: place.clone(),
                         sandboxed: false,
-                        safe: false,
+                        unasked: None,
                         stop: tokio_util::sync::CancellationToken::new(),
                     };
                     let progress = crate::block_on(futures_util::StreamExt::collect::<Vec<_>>(
@@ -186,7 +186,7 @@ fn asked_inside() {
             args: call(name, path).to_string().into(),
             place: ground.place.clone(),
             sandboxed: false,
-            safe: true,
+            unasked: Some(crate::safe()),
             stop: tokio_util::sync::CancellationToken::new(),
         };
         let progress =

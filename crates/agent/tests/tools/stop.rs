@@ -104,7 +104,7 @@ fn stopped_before() {
     let stop = CancellationToken::new();
     stop.cancel();
     let args = json!({ "command": "touch started" }).to_string().into();
-    let run = Run { args, place: ground.place.clone(), sandboxed: false, safe: false, stop };
+    let run = Run { args, place: ground.place.clone(), sandboxed: false, unasked: None, stop };
     let progress = block_on(Bash.run(run).collect::<Vec<_>>());
     let [Progress::Ended { end: End::Interrupted, .. }] = progress.as_slice() else {
         panic!("{progress:?}");

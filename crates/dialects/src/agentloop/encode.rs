@@ -10,6 +10,7 @@ use polyloop_session::context::ContextInfo;
 use polyloop_session::event::{CallOutcome, Level, Outcome, Purpose, Work};
 use polyloop_session::item::{End, Fault, ItemKind, ToolResult};
 use polyloop_session::policy::Judgement;
+use polyloop_session::shown;
 use polyloop_session::wait::{Answer, Ask, Who};
 use polyloop_session::{
     CallId, Event, Growth, ItemId, LogEntry, Seq, SessionId, Stream, Text, Timestamp, TurnId,
@@ -20,13 +21,13 @@ use serde::Serialize;
 use super::wire::{ApplyPatch, Message, Payload, ResponseItem, Settled, ShellAction, TextPart};
 use crate::conn::Out;
 use crate::ids::{IdKind, Ids};
-use crate::{Encoder, Frame, Reply, is_asked, to_json};
+use crate::{Encoder, Frame, Reply, is_asked, request, to_json};
 
 mod parts;
 
 use parts::{
-    adopted, asking, assistant, call_output, context_info, decision, error, percent, shown_call,
-    strategy_name, system,
+    adopted, asking, asking_outside, assistant, call_output, context_info, decision, error,
+    percent, shown_call, strategy_name, system,
 };
 
 pub(super) struct AgentloopEncoder {
@@ -153,6 +154,10 @@ impl AgentloopEncoder {
             Event::ToolStarted { item, .. } => {
                 out.extend(self.function_call(*item).map(Made::Part));
             }
+            Event::SandboxRefused { reason, .. } => {
+                let text = format!("⚠️ {}", crate::asks::stopped(reason));
+                out.push(Made::Part(system(entry.seq, &text)));
+            }
             Event::ItemCompleted { item, end, text, result, .. } => {
                 let ended = (*end, &**text, result.as_deref());
                 self.item_completed(*item, ended, entry.at, rest, out);
@@ -168,7 +173,7 @@ impl AgentloopEncoder {
             Event::WaitWithdrawn { wait, by, .. } => {
                 let open = self.waits.remove(wait);
                 if let (Some((_, ask)), Some(by)) = (open, by)
-                    && ask != Ask::Approval
+                    && !ask.for_leave()
                 {
                     let text = format!("ℹ️ {} withdrew what was asked", by.describe());
                     out.push(Made::Part(system(entry.seq, &text)));
@@ -354,25 +359,26 @@ impl AgentloopEncoder {
         if self.presented.is_some_and(|(presented, _)| presented == wait) {
             return;
         }
-        let shown = match ask {
-            Ask::Approval => None,
-            Ask::Question { questions } => Some(crate::asks::question(questions)),
-            Ask::Plan { plan, path: _ } => Some(plan.to_string()),
-        };
-        if let Ask::Question { .. } = ask {
-            self.presented = Some((wait, true));
-            let item = asking(wait, &shown.unwrap_or_default());
-            out.push(Made::Request(wait, item));
-            return;
-        }
-        if let Some(plan) = shown {
-            out.push(Made::Again(wait.0, asking(wait, &plan)));
+        match ask {
+            Ask::Question { questions } => {
+                self.presented = Some((wait, true));
+                let item = asking(wait, &crate::asks::question(questions));
+                out.push(Made::Request(wait, item));
+                return;
+            }
+            Ask::Plan { plan, path: _ } => {
+                out.push(Made::Again(wait.0, asking(wait, &shown::prose(plan))))
+            }
+            Ask::Outside { reason } => {
+                out.push(Made::Again(wait.0, asking_outside(wait, reason)));
+            }
+            Ask::Approval => {}
         }
         let proposal = self.items.get(item).and_then(|item| item.proposal.as_ref());
         let Some(proposal) = proposal else { return };
         let judgement = &proposal.judgement;
-        let apply_patch = judgement.patch.as_ref().map(|p| ApplyPatch { patch: p.to_string() });
-        let command = judgement.command.iter().map(|word| word.to_string()).collect();
+        let apply_patch = judgement.patch.as_ref().map(|p| ApplyPatch { patch: shown::patch(p) });
+        let command = request::command(judgement);
         self.presented = Some((wait, true));
         out.push(Made::Request(wait, Payload::ApprovalRequest { command, apply_patch }));
     }

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use polyloop_session::event::{Adopted, CallOutcome, Outcome, Purpose, Stop, Work};
 use polyloop_session::item::{End, ItemKind, Part, ToolResult};
+use polyloop_session::shown;
 use polyloop_session::wait::{Answer, Ask, Who};
 use polyloop_session::{CallId, Event, Growth, ItemId, LogEntry, MessageId, Text, WaitId};
 use serde::de::IgnoredAny;
@@ -192,8 +193,8 @@ impl Turn {
                 self.items.insert(ItemId(entry.seq), item);
             }
             Event::ToolProposed { item, args, judgement, answerable, .. } => {
-                let (asks, command) = (is_asked(judgement, *answerable), &judgement.command);
-                let command = asked::one_line(&command.join(" "));
+                let asks = is_asked(judgement, *answerable);
+                let command = asked::one_line(&judgement.command.join(" "), shown::command);
                 self.proposed(*item, args, Proposal { command, asks }, out);
             }
             Event::ItemCompleted { item, end, text, result, .. } => {
@@ -217,6 +218,9 @@ impl Turn {
             | Event::TurnStarted { .. }
             | Event::TurnEnded { .. }
             | Event::Adopted { .. } => {}
+            Event::SandboxRefused { reason, .. } => {
+                tell(out, Told::AgentThinking { reasoning: &crate::asks::stopped(reason) });
+            }
             // A running tool was shown when it was proposed.
             Event::ToolStarted { .. } => {}
             // Clients of this dialect have no message for these.
@@ -313,10 +317,12 @@ impl Turn {
     fn settled(&mut self, wait: WaitId, answer: &Answer, by: &Who, out: &mut Out<'_>) {
         let Some((item, ask)) = self.waits.remove(&wait) else { return };
         match ask {
-            Ask::Approval => {
+            Ask::Approval | Ask::Outside { .. } => {
+                let outside = ask != Ask::Approval;
                 let proposal = self.items.get(&item).and_then(|item| item.proposal.as_ref());
                 let Some(Proposal { command, .. }) = proposal else { return };
-                let reasoning = asked::decision(command, answer, by);
+                let place = if outside { " outside the sandbox" } else { "" };
+                let reasoning = asked::decision(&format!("{command}{place}"), answer, by);
                 tell(out, Told::AgentThinking { reasoning: &reasoning });
             }
             Ask::Question { .. } | Ask::Plan { .. } => {
@@ -328,9 +334,10 @@ impl Turn {
     /// Shows the first question or plan that is open, if it was not shown yet.
     fn present(&mut self, out: &mut Out<'_>) {
         let first = self.waits.iter().find_map(|(wait, (_, ask))| match ask {
-            Ask::Approval => None, // Not for clients of this dialect to answer.
+            // Not for clients of this dialect to answer.
+            Ask::Approval | Ask::Outside { .. } => None,
             Ask::Question { questions } => Some((*wait, crate::asks::question(questions))),
-            Ask::Plan { plan, path: _ } => Some((*wait, plan.to_string())),
+            Ask::Plan { plan, path: _ } => Some((*wait, shown::prose(plan))),
         });
         let Some((wait, message)) = first else {
             self.presented = None;

@@ -65,9 +65,11 @@ fn proposed(item: u64, effect: Effect, args: &str) -> Event {
         reason: "".into(),
         command: vec!["touch".into(), "a\nb".into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "".into(),
         keys: Vec::new(),
+        rule: None,
     });
     let (item, args, answerable) = (ItemId(Seq(item)), args.into(), true);
     Event::ToolProposed { item, args, judgement, answerable, tokens: 1, opaque: None }
@@ -152,7 +154,7 @@ fn whole_turn() -> Vec<Event> {
         answered(3),
         asks(7, Asks::Approval),
         settled(11, approved()),
-        Event::ToolStarted { item: ItemId(Seq(7)), sandboxed: false },
+        Event::ToolStarted { item: ItemId(Seq(7)), sandboxed: false, leave: None },
         done(7, End::Whole, "Sunny, 70F", Some(ToolResult::default())),
         think(),
         started(15, ItemKind::Text),

@@ -116,6 +116,13 @@ impl UnifiedEncoder {
                     proposal.ran = true;
                 }
             }
+            Event::SandboxRefused { item, reason, text, .. } => {
+                if let Some(open) = self.items.get(item) {
+                    open.stopped(*item, text, out);
+                }
+                let text = crate::asks::stopped(reason);
+                noticed(Level::Warning, &text, crate::asks::SANDBOX_CODE, out);
+            }
             Event::ItemCompleted { item, end, text, result, .. } => {
                 let ended = Ended { end: *end, text, result: result.as_deref() };
                 let cwd = self.turn.as_ref().and_then(|turn| turn.cwd.as_deref());

@@ -40,7 +40,7 @@ fn server_schemas() -> Vec<(&'static str, Schema)> {
         ("unified.server.context_compaction", server::<ContextCompaction>(Always)),
         ("unified.server.context_info", server::<ContextReport>(WhereAttached)),
         ("unified.server.ask_user_question", server::<AskUserQuestion<'_>>(Always)),
-        ("unified.server.exit_plan_mode", server::<ExitPlanMode<'_>>(Always)),
+        ("unified.server.exit_plan_mode", server::<ExitPlanMode>(Always)),
         ("unified.server.notice", server::<Notice<'_>>(Always)),
         ("unified.server.error", server::<ErrorTold<'_>>(WhereAttached)),
         ("unified.server.heartbeat", server::<Heartbeat>(WhereAttached)),

@@ -62,6 +62,19 @@ pub enum Action {
         end: End,
         seen: bool,
     },
+    /// The sandbox stops it, if it runs in one.
+    StopTool {
+        item: Pick,
+        seen: bool,
+        answerable: bool,
+    },
+    /// A command begins to print in the sandbox, which stops it; somebody may answer at once.
+    Escape {
+        text: String,
+        seen: bool,
+        answerable: bool,
+        reply: Option<Reply>,
+    },
     Settle(Reply),
     Interrupt,
     Resume,
@@ -116,6 +129,7 @@ fn start() -> impl Strategy<Value = Start> {
     let mode = prop_oneof![
         6 => Just(Mode::Suggest),
         1 => Just(Mode::AutoEdit),
+        1 => Just(Mode::FullAuto),
         1 => Just(Mode::Plan),
         1 => Just(Mode::Bypass),
     ];
@@ -159,11 +173,18 @@ fn action() -> impl Strategy<Value = Action> {
         2 => (pick(), judged()).prop_map(|(call, judged)| Action::Answer { call, judged }),
         9 => (pick(), vec((kind(), said()), 1..4), judged())
             .prop_map(|(call, blocks, judged)| Action::Say { call, blocks, judged }),
-        4 => (pick(), vec((kind(), said()), 0..3), heal())
+        6 => (pick(), vec((kind(), said()), 0..3), heal())
             .prop_map(|(call, blocks, heal)| Action::Fail { call, blocks, heal }),
         2 => pick().prop_map(Action::Stopped),
         5 => (pick(), end(), any::<bool>())
             .prop_map(|(item, end, seen)| Action::EndTool { item, end, seen }),
+        1 => (pick(), any::<bool>(), any::<bool>())
+            .prop_map(|(item, seen, answerable)| Action::StopTool { item, seen, answerable }),
+        4 => (said(), any::<bool>(), weighted(0.8, Just(())), weighted(0.5, reply())).prop_map(
+            |(text, seen, there, reply)| {
+                Action::Escape { text, seen, answerable: there.is_some(), reply }
+            }
+        ),
         8 => reply().prop_map(Action::Settle),
         1 => Just(Action::Interrupt),
         1 => Just(Action::Resume),
@@ -212,11 +233,11 @@ fn heal() -> impl Strategy<Value = Heal> {
 fn reply() -> impl Strategy<Value = Reply> {
     let denied = (weighted(0.5, said()), any::<bool>());
     prop_oneof![
-        4 => Just(Reply::Approve),
+        5 => Just(Reply::Approve),
         1 => Just(Reply::Always),
         1 => said().prop_map(Reply::Instead),
-        2 => denied.prop_map(|(message, ends)| Reply::Deny { message, ends }),
-        4 => Just(Reply::Explain),
+        3 => denied.prop_map(|(message, ends)| Reply::Deny { message, ends }),
+        3 => Just(Reply::Explain),
         2 => said().prop_map(Reply::Choose),
     ]
 }

@@ -8,7 +8,7 @@ use polyloop_session::event::{
 use polyloop_session::item::{
     End, Fault, FileChange, ItemKind, Opaque, Operation, Part, ToolResult, Usage,
 };
-use polyloop_session::policy::{Effect, Judgement, Key, Mode, Risk};
+use polyloop_session::policy::{Effect, Judgement, Key, Leave, Mode, Risk, Rule, Says};
 use polyloop_session::wait::{Answer, Ask, Choice, Given, Instead, Question, Then, Who};
 use polyloop_session::{
     CallId, Event, ItemId, LogEntry, MessageId, Seq, Text, Timestamp, TurnId, WaitId,
@@ -21,7 +21,7 @@ pub struct Choices<'a> {
     at: usize,
 }
 
-pub const KINDS: u64 = 27;
+pub const KINDS: u64 = 29;
 
 impl<'a> Choices<'a> {
     pub fn new(texts: &'a [String], numbers: &'a [u64]) -> Choices<'a> {
@@ -111,20 +111,50 @@ impl<'a> Choices<'a> {
             reason: self.text(),
             command: self.texts(),
             patch: self.maybe_text(),
+            diff: None,
             plan_file: self.maybe_text(),
             covers: self.text(),
             keys: self.keys(),
+            rule: self.rule(),
+        }
+    }
+
+    fn rule(&mut self) -> Option<Rule> {
+        let says = self.one(&[Says::Allow, Says::Ask, Says::Deny]);
+        self.maybe().then(|| Rule { says, line: self.text() })
+    }
+
+    fn leave(&mut self) -> Option<Leave> {
+        match self.number() % 7 {
+            0 => None,
+            1 => Some(Leave::Reads),
+            2 => Some(Leave::Safe),
+            3 => Some(Leave::Mode { mode: self.mode() }),
+            4 => Some(Leave::Granted),
+            5 => Some(Leave::Rule { line: self.text() }),
+            _ => Some(Leave::Person),
+        }
+    }
+
+    fn refused(&mut self) -> Event {
+        Event::SandboxRefused {
+            item: ItemId(self.seq()),
+            reason: self.text(),
+            text: self.text(),
+            result: Box::new(self.result()),
+            answerable: self.maybe(),
         }
     }
 
     fn effect(&mut self) -> Effect {
-        use Effect::{Edit, Execute, Plan, Question, Read};
-        self.one(&[Read, Edit, Execute, Question, Plan])
+        use Effect::{Edit, Execute, Network, Plan, Question, Read};
+        self.one(&[Read, Edit, Execute, Network, Question, Plan])
     }
 
     fn ask(&mut self) -> Ask {
-        match self.number() % 3 {
+        match self.number() % 4 {
             0 => Ask::Approval,
+            3 => Ask::Outside { reason: self.text() },
             1 => Ask::Plan { plan: self.text(), path: self.maybe_text() },
             _ => Ask::Question { questions: vec![self.question()] },
         }
@@ -206,6 +236,7 @@ impl<'a> Choices<'a> {
             _ => Operation::Move { from: self.text() },
         };
         let change = FileChange {
+            diff: None,
             path: self.text(),
             operation,
             before: self.maybe_text(),
@@ -339,7 +370,11 @@ impl<'a> Choices<'a> {
                 tokens: self.number(),
                 opaque: self.opaque(),
             },
-            15 => Event::ToolStarted { item: ItemId(self.seq()), sandboxed: self.maybe() },
+            15 => Event::ToolStarted {
+                item: ItemId(self.seq()),
+                sandboxed: self.maybe(),
+                leave: self.leave(),
+            },
             16 | 17 => self.completed(),
             18 => Event::WaitOpened { item: ItemId(self.seq()), ask: self.ask() },
             19 => {
@@ -356,6 +391,7 @@ impl<'a> Choices<'a> {
             23 => Event::SettingSet { setting: self.setting(), by: self.who() },
             24 => Event::SessionClosed { by: self.who() },
             25 => Event::SessionReopened { by: self.who() },
+            26 | 27 => self.refused(),
             _ => {
                 let level = self.one(&[Level::Info, Level::Warning]);
                 Event::Noticed { level, text: self.text(), code: self.text() }

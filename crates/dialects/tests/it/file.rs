@@ -170,7 +170,7 @@ fn with_text(text: &str) -> Vec<(&'static str, Vec<Event>)> {
                 vec![
                     started(3, tool("bash")),
                     proposed(4, "{}", touch()),
-                    Event::ToolStarted { item: item(4), sandboxed: false },
+                    Event::ToolStarted { item: item(4), sandboxed: false, leave: None },
                 ],
                 completed(4, text, result()),
             ),
@@ -182,14 +182,36 @@ fn with_text(text: &str) -> Vec<(&'static str, Vec<Event>)> {
             "a script that runs",
             with(
                 asked("bash", &script, bash),
-                Event::ToolStarted { item: item(4), sandboxed: false },
+                Event::ToolStarted { item: item(4), sandboxed: false, leave: None },
             ),
         ),
         (
             "a patch that runs",
             with(
                 asked("apply_patch", &patch, edit),
-                Event::ToolStarted { item: item(4), sandboxed: false },
+                Event::ToolStarted { item: item(4), sandboxed: false, leave: None },
+            ),
+        ),
+        (
+            "what the sandbox stopped",
+            after(
+                [
+                    asked("bash", "{}", touch()),
+                    vec![
+                        Event::ToolStarted { item: item(4), sandboxed: true, leave: None },
+                        Event::SandboxRefused {
+                            item: item(4),
+                            reason: "no network".into(),
+                            text: text.into(),
+                            result: Box::new(ToolResult {
+                                seen: Some(text.into()),
+                                ..ToolResult::default()
+                            }),
+                            answerable: true,
+                        },
+                    ],
+                ]
+                .concat(),
             ),
         ),
         ("a denial", waiting.into_iter().chain([settled]).collect()),

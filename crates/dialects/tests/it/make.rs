@@ -128,9 +128,11 @@ pub fn judgement(effect: Effect, command: &[&str], patch: Option<&str>) -> Judge
         reason: "It changes files".into(),
         command: command.iter().map(|word| (*word).into()).collect(),
         patch: patch.map(Into::into),
+        diff: None,
         plan_file: None,
         covers: "touch".into(),
         keys: vec![Key { what: "touch".into(), risk: Risk::Medium }],
+        rule: None,
     }
 }
 

@@ -6,7 +6,7 @@ use polyloop_session::command::{Send, Target, WaitReply};
 use polyloop_session::context::Strategy;
 use polyloop_session::event::{Level, Purpose, RunOptions, Setting};
 use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult};
-use polyloop_session::policy::Effect;
+use polyloop_session::policy::{Effect, Judgement, Mode, Rule, Says};
 use polyloop_session::retry::TOO_LONG_CODE;
 use polyloop_session::state::{Call, Item, ToolPhase};
 use polyloop_session::wait::Then;
@@ -123,10 +123,15 @@ impl Play {
                 }
             }
             Action::EndTool { item, end, seen } => self.end_tool(*item, *end, *seen),
-            Action::Settle(reply) => {
-                let (wait, reply, by) = (WaitRef::Presented, wait_reply(reply), who());
-                self.command(Command::Settle { wait, reply, by });
+            Action::StopTool { item, seen, answerable } => {
+                self.stop_tool(*item, *seen, *answerable);
             }
+            Action::Escape { text, seen, answerable, reply } => {
+                self.escape(text, *seen, *answerable);
+                self.advance();
+                reply.iter().for_each(|reply| self.settle(reply));
+            }
+            Action::Settle(reply) => self.settle(reply),
             Action::Interrupt => {
                 let (turn, reason) = (None, "enough".into());
                 self.command(Command::Interrupt { turn, reason, by: who() });
@@ -150,6 +155,11 @@ impl Play {
             Action::Close => self.command(Command::Close { by: who() }),
             Action::Reopen => self.command(Command::Reopen { by: who() }),
         }
+    }
+
+    fn settle(&mut self, reply: &Reply) {
+        let (wait, reply, by) = (WaitRef::Presented, wait_reply(reply), who());
+        self.command(Command::Settle { wait, reply, by });
     }
 
     fn say_to(&mut self, text: &str, delivery: Delivery, run: bool) {
@@ -237,7 +247,7 @@ impl Play {
         let asked: Vec<(ItemId, u32, Option<Effect>)> =
             self.items(is_asked, |id, item| (id, item.block, effect_of(item)));
         let proposals = asked.iter().zip(judged).map(|((id, block, own), effect)| {
-            let judgement = Box::new(judgement(own.unwrap_or(*effect), &["touch", "a"], None));
+            let judgement = Box::new(judged_as(own.unwrap_or(*effect), *block));
             let args = self.now.live.text(*id, Stream::Args).into();
             let json = format!("{{\"{SEALED}\":\"{block}\"}}").into();
             let opaque = Some(Opaque { provider: "p".into(), json });
@@ -255,6 +265,33 @@ impl Play {
         let seen = seen.then(|| "as the model sees it".into());
         let result = Box::new(ToolResult { seen, exit_code: Some(0), ..ToolResult::default() });
         self.report(Report::ToolEnded { item, end, result });
+    }
+
+    /// A command runs in the sandbox, prints this, and is stopped.
+    fn escape(&mut self, text: &str, seen: bool, approvals: bool) {
+        self.command(Command::SetMode { mode: Mode::FullAuto, by: who() });
+        self.write(0, &[(Kind::Tool, "{}".into())]);
+        self.answer(0, &[Effect::Execute]);
+        self.advance();
+        let runs = |item: &Item| matches!(item.tool, Some(ToolPhase::Running { .. }));
+        let running = self.items(runs, |id, _| (id, Stream::Output));
+        self.grow(running.first().copied(), text);
+        self.stop_tool(0, seen, approvals);
+    }
+
+    /// The sandbox stops what runs in it.
+    fn stop_tool(&mut self, item: Pick, seen: bool, approvals: bool) {
+        let inside = |i: &Item| match i.tool {
+            Some(ToolPhase::Running { ref sandboxed, .. }) => sandboxed.is_some(),
+            _ => false,
+        };
+        let running: Vec<ItemId> = self.items(inside, |id, _| id);
+        let Some(item) = choose(&running, item) else { return };
+        let seen = seen.then(|| "as far as the model sees it".into());
+        let result = Box::new(ToolResult { seen, exit_code: Some(1), ..ToolResult::default() });
+        let answerable = Answerable { approvals, questions: true };
+        let reason = "it needs the network".into();
+        self.report(Report::ToolStopped { item, reason, result, answerable });
     }
 
     fn calls(&self) -> Vec<CallId> {
@@ -282,6 +319,19 @@ impl Play {
 fn choose<T: Copy>(among: &[T], pick: Pick) -> Option<T> {
     let at = usize::from(pick).checked_rem(among.len())?;
     among.get(at).copied()
+}
+
+/// A command can run in the sandbox, and of some calls a rule says something.
+fn judged_as(effect: Effect, block: u32) -> Judgement {
+    let says = match block % 7 {
+        0 => Some(Says::Deny),
+        1 => Some(Says::Ask),
+        2 => Some(Says::Allow),
+        _ => None,
+    };
+    let rule = says.map(|says| Rule { says, line: "touch *".into() });
+    let sandbox = effect == Effect::Execute;
+    Judgement { sandbox, rule, ..judgement(effect, &["touch", "a"], None) }
 }
 
 /// A tool that only asks has its effect in its name.

@@ -167,7 +167,7 @@ fn after(more: impl IntoIterator<Item = Event>) -> Vec<Event> {
 }
 
 fn runs(of: u64) -> Event {
-    Event::ToolStarted { item: item(of), sandboxed: false }
+    Event::ToolStarted { item: item(of), sandboxed: false, leave: None }
 }
 
 fn frames(events: Vec<Event>) -> Vec<Value> {

@@ -73,7 +73,9 @@ fn item_of(update: &Update) -> Option<ItemId> {
 
 fn item_of_entry(entry: &LogEntry) -> Option<ItemId> {
     match &entry.event {
-        Event::ItemCompleted { item, .. } | Event::ToolProposed { item, .. } => Some(*item),
+        Event::ItemCompleted { item, .. }
+        | Event::ToolProposed { item, .. }
+        | Event::SandboxRefused { item, .. } => Some(*item),
         _ => None,
     }
 }

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use polyloop_session::event::{CallOutcome, Work};
 use polyloop_session::item::End;
+use polyloop_session::policy::RULE_ADVICE;
+use polyloop_session::wait::Ask;
 use polyloop_session::{Event, Update};
 
 use super::action::sessions;
@@ -14,12 +16,23 @@ use super::runner::try_all;
 use super::speaks;
 use super::world::sent;
 
-const CASES: u32 = 200;
-const HAPPENS: [&str; 3] = ["made again", "made again after a text", "compacted inside a turn"];
+const CASES: u32 = 250;
+const HAPPENS: [&str; 9] = [
+    "made again",
+    "made again after a text",
+    "compacted inside a turn",
+    "stopped by the sandbox",
+    "stopped after output",
+    "asked about outside",
+    "run outside",
+    "denied after it ran",
+    "denied by a rule",
+];
 
 /// What a client could stumble over: an attempt whose text was shown, a summary on the way.
 fn happened(updates: &[Update]) -> Vec<&'static str> {
     let (mut shown, mut compacts, mut met) = (false, false, Vec::new());
+    let mut stopped = None;
     for update in updates {
         let Update::Logged(entry) = update else { continue };
         match &entry.event {
@@ -30,6 +43,20 @@ fn happened(updates: &[Update]) -> Vec<&'static str> {
                 met.push(HAPPENS[usize::from(shown)]);
             }
             Event::Compacted { .. } if !compacts => met.push(HAPPENS[2]),
+            Event::SandboxRefused { item, text, .. } => {
+                stopped = Some(*item);
+                met.extend(&HAPPENS[3..4 + usize::from(!text.is_empty())]);
+            }
+            Event::WaitOpened { ask: Ask::Outside { .. }, .. } => met.push(HAPPENS[5]),
+            Event::ToolStarted { item, .. } if stopped == Some(*item) => met.push(HAPPENS[6]),
+            Event::ItemCompleted { item, end: End::Denied, .. } if stopped == Some(*item) => {
+                met.push(HAPPENS[7]);
+            }
+            Event::ItemCompleted { end: End::Denied, text, .. }
+                if text.starts_with(RULE_ADVICE) =>
+            {
+                met.push(HAPPENS[8]);
+            }
             _ => {}
         }
     }

@@ -55,7 +55,12 @@ impl StandIns {
             };
             Some((&read_only.path, kind))
         });
-        let hidden = sandbox.hidden.iter().map(|path| (path, Kind::File));
+        // What is hidden as a whole needs none inside.
+        let is_inside = |path: &&PathBuf| {
+            sandbox.hidden.iter().any(|other| other != *path && path.starts_with(other))
+        };
+        let hidden = sandbox.hidden.iter().filter(|path| !is_inside(path));
+        let hidden = hidden.map(|path| (path, Kind::File));
         let mut made = StandIns(Vec::new());
         for (path, kind) in held.chain(hidden) {
             let Some(root) = sandbox.root_of(path) else { continue };

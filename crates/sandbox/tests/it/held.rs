@@ -257,6 +257,31 @@ fn s9_what_is_hidden_cannot_be_seen() {
     assert_eq!((output.as_str(), exit), ("alivealive", Exit::Code(0)));
 }
 
+/// A store in the working directory, and a database in the store.
+#[test]
+fn s9_what_is_hidden_twice_is_hidden() {
+    let ground = Ground::new();
+    let store = ground.work.join("a/store");
+    fs::create_dir_all(store.join("deep")).unwrap();
+    fs::write(store.join("memories"), "top secret").unwrap();
+    let mut sandbox = ground.sandbox();
+    sandbox.hidden = vec![
+        store.join("memories"),
+        store.join("memories-journal"),
+        store.join("deep/missing"),
+        store.clone(),
+        store.join("deep"),
+        ground.work.join("a/storeroom"),
+    ];
+    let script = "cat a/store/memories a/store/*; ls a/store a/store/deep; mv a away; \
+                  mv a/store away; echo x > a/store/memories; echo fine > a/other && cat a/other";
+    let (output, exit) = ground.run_in(sandbox, script);
+    assert_eq!(exit, Exit::Code(0), "{output}");
+    assert!(output.ends_with("fine\n") && !output.contains("top secret"), "{output}");
+    assert_eq!(names(&store), ["deep", "memories"], "{output}");
+    assert_eq!(fs::read(store.join("memories")).unwrap(), b"top secret");
+}
+
 #[test]
 fn s9_a_secret_that_appears_later_cannot_be_read() {
     let mut ground = Ground::new();

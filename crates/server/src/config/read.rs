@@ -23,10 +23,14 @@ pub struct Parts {
     agent: Option<AgentKind>,
     approval: Option<Approval>,
     auto_resume: Option<bool>,
+    web_private_addresses: Option<bool>,
     instructions_file: Option<PathBuf>,
+    rules_file: Option<PathBuf>,
+    own_files: Vec<PathBuf>,
     pub session_store: Option<PathBuf>,
     pub todos_store: Option<PathBuf>,
     pub user_message_db: Option<PathBuf>,
+    pub memory_db: Option<PathBuf>,
     chat_broadcast: Option<ChatBroadcast>,
     context: Option<Context>,
     pub access: Access,
@@ -47,10 +51,14 @@ pub(super) fn parts(reader: &mut Reader<'_>) -> Parts {
         agent: reader.required(&settings::AGENT, |text| AgentKind::parse(&lower(text))),
         approval: read_approval(reader),
         auto_resume: reader.required(&settings::AUTO_RESUME, value::switch),
+        web_private_addresses: reader.required(&settings::WEB_PRIVATE_ADDRESSES, value::switch),
         instructions_file: read_instructions_file(reader),
+        rules_file: read_rules_file(reader),
+        own_files: own_files(reader),
         session_store: read_store(reader, &settings::SESSION_STORE_PATH),
         todos_store: read_store(reader, &settings::TODOS_STORE_PATH),
         user_message_db: reader.path(&settings::USER_MESSAGE_DB),
+        memory_db: reader.path(&settings::MEMORY_DB),
         chat_broadcast: reader
             .required(&settings::CHAT_BROADCAST, |text| ChatBroadcast::parse(&lower(text))),
         context: read_context(reader),
@@ -72,11 +80,15 @@ impl Parts {
             model: self.model?,
             agent: self.agent?,
             instructions_file: self.instructions_file,
+            rules_file: self.rules_file,
+            own_files: self.own_files,
             approval: self.approval?,
             auto_resume: self.auto_resume?,
+            web_private_addresses: self.web_private_addresses?,
             session_store: self.session_store,
             todos_store: self.todos_store,
             user_message_db: self.user_message_db,
+            memory_db: self.memory_db,
             chat_broadcast: self.chat_broadcast?,
             context: self.context?,
             access: self.access,
@@ -142,6 +154,23 @@ fn read_instructions_file(reader: &mut Reader<'_>) -> Option<PathBuf> {
         }
     }
     Some(path)
+}
+
+/// It must be there and be right: whoever wrote it counts on it.
+fn read_rules_file(reader: &mut Reader<'_>) -> Option<PathBuf> {
+    let path = reader.path(&settings::RULES_FILE)?;
+    if let Err(problems) = crate::rules::load(&path) {
+        let name = settings::RULES_FILE.label();
+        reader.problems.extend(problems.iter().map(|problem| format!("{name}: {problem}")));
+    }
+    Some(path)
+}
+
+/// Files with secrets or power over the server, which the agent must keep its hands off.
+fn own_files(reader: &Reader<'_>) -> Vec<PathBuf> {
+    let named = [&settings::RULES_FILE, &settings::GOOGLE_APPLICATION_CREDENTIALS];
+    let named = named.into_iter().filter_map(|setting| reader.path(setting));
+    named.chain(reader.env_file()).collect()
 }
 
 /// A store that is not there yet will be made; one that is a file cannot be.

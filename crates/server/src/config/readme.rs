@@ -68,8 +68,10 @@ mod tests {
              HOST and PORT |");
         has("| `LOG_FORMAT` | `human`, `json` | `human` | How it is logged |");
         has("| `ANTHROPIC_API_KEY` | secret | none | Key for PROVIDER=anthropic |");
-        has("| `HTTP_PROXY` | URL; secret | none | Proxy for models at http URLs; http_proxy \
-             counts too |");
+        has(
+            "| `HTTP_PROXY` | URL; secret | none | Proxy for http URLs of models and web pages; http_proxy \
+             counts too |",
+        );
         assert_eq!(table.lines().count(), settings::ALL.len() + 2);
     }
 

@@ -146,9 +146,9 @@ settings! {
         MODEL_RETRIES "model-retries", number("a number of retries", "", 0, 10), Is("4"),
             "How often a model is asked again after a failure that may pass";
         HTTPS_PROXY "https-proxy", ProxyUrl, Unset(""),
-            "Proxy for models at https URLs; https_proxy counts too";
+            "Proxy for https URLs of models and web pages; https_proxy counts too";
         HTTP_PROXY "http-proxy", ProxyUrl, Unset(""),
-            "Proxy for models at http URLs; http_proxy counts too";
+            "Proxy for http URLs of models and web pages; http_proxy counts too";
         NO_PROXY "no-proxy", Text, Unset(""),
             "Hosts that are reached without a proxy, comma-separated; no_proxy counts too";
     }
@@ -167,9 +167,13 @@ settings! {
             "Go on at start with turns that a crash cut off";
         INSTRUCTIONS_FILE_PATH "instructions-file-path", File, Unset(""),
             "A file of instructions for the model; a missing one is reported";
+        RULES_FILE "rules-file", File, Unset("no rules"),
+            "A file of rules about tools, commands and paths; see docs/APPROVALS.md";
         COMMAND_TIMEOUT_SECS "command-timeout-secs",
             number("a time limit", "seconds", 1, DAY_SECS), Is("120"),
             "How long a command of the agent may run";
+        WEB_PRIVATE_ADDRESSES "web-private-addresses", Switch, Is("false"),
+            "Let web_fetcher reach addresses that are not on the public internet";
         CHAT_BROADCAST "chat-broadcast", word("a scope", ChatBroadcast::WORDS), Is("all"),
             "Who of the chat clients is told what: all of them everything, or each its sessions";
     }
@@ -180,6 +184,9 @@ settings! {
             "The directory of the sessions' todos files";
         USER_MESSAGE_DB "user-message-db", File, Unset("no message lists"),
             "The SQLite file in which users' and agents' messages are listed for Loom clients";
+        MEMORY_DB "memory-db", File,
+            Unset("`memories.db` in `SESSION_STORE_PATH`, or else in memory"),
+            "The SQLite file of what agents remember, user by user";
     }
     Context {
         CONTEXT_STRATEGY "context-strategy",

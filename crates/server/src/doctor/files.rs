@@ -82,11 +82,28 @@ pub(super) fn store(place: Place, path: Option<&Path>) -> Check {
     }
 }
 
-pub(super) fn database(path: Option<&Path>) -> Check {
+pub(super) fn messages(path: Option<&Path>) -> Check {
     let (thing, name) = ("message database", settings::USER_MESSAGE_DB.name);
-    let Some(path) = path else {
-        return Check::ok(thing, format!("none, because {name} is not set"));
-    };
+    match path {
+        Some(path) => database(thing, name, path),
+        None => Check::ok(thing, format!("none, because {name} is not set")),
+    }
+}
+
+pub(super) fn memories(path: Option<&Path>, sessions: Option<&Path>) -> Check {
+    let (thing, name) = ("memories", settings::MEMORY_DB.name);
+    match (path, sessions) {
+        (Some(path), _) => database(thing, name, path),
+        (None, Some(_)) => Check::ok(thing, format!("in the session store; {name} is not set")),
+        (None, None) => {
+            let text =
+                format!("none: they are lost when the server stops; set {name} to keep them");
+            Check::warn(thing, text)
+        }
+    }
+}
+
+fn database(thing: &'static str, name: &str, path: &Path) -> Check {
     let parent = path.parent().unwrap_or(path);
     let shown = path.display();
     let usable = match fs::metadata(path) {

@@ -79,6 +79,7 @@ fn a_good_start_has_no_failure_and_leaves_nothing_behind() {
         .env("SESSION_STORE_PATH", "sessions")
         .env("TODOS_STORE_PATH", "todos/deep")
         .env("USER_MESSAGE_DB", "lists/messages.db")
+        .env("MEMORY_DB", "kept/memories.db")
         .env("POLYLOOP_TOKEN", SECRET);
     let report = start.report();
     let bad = report.checks.iter().filter(|check| check.status == Status::Fail);
@@ -91,6 +92,7 @@ fn a_good_start_has_no_failure_and_leaves_nothing_behind() {
     let not_yet = " is not there yet and can be made";
     assert_eq!(start.line("todos store"), shown("todos/deep", not_yet));
     assert_eq!(start.line("message database"), shown("lists/messages.db", not_yet));
+    assert_eq!(start.line("memories"), shown("kept/memories.db", not_yet));
     assert_eq!(start.line("sandbox").0, Status::Warn);
     assert_eq!(start.line("token").0, Status::Ok);
     assert_eq!(start.line("endpoint").0, Status::Ok);
@@ -162,6 +164,9 @@ fn stores_that_cannot_be_had() {
         ("USER_MESSAGE_DB", "message database", "file/below/x.db", Status::Fail),
         ("USER_MESSAGE_DB", "message database", "empty.db", Status::Ok),
         ("USER_MESSAGE_DB", "message database", "folder/new.db", Status::Ok),
+        ("MEMORY_DB", "memories", "text.db", Status::Fail),
+        ("MEMORY_DB", "memories", "folder", Status::Fail),
+        ("MEMORY_DB", "memories", "folder/new.db", Status::Ok),
     ];
     for (name, thing, path, expected) in cases {
         let (status, text) = Start::offline().env(name, start.path(path)).line(thing);

@@ -105,6 +105,28 @@ pub struct Item {
     pub block: u32,
     pub kind: ItemKind,
     pub tool: Option<ToolPhase>,
+    /// What a run gave that the sandbox stopped. It stands in the item's completion, whatever
+    /// comes after it.
+    pub stopped: Option<Box<Stopped>>,
+}
+
+/// A run in the sandbox that the sandbox stopped.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stopped {
+    pub reason: Text,
+    /// All that was streamed.
+    pub text: Text,
+    pub result: ToolResult,
+}
+
+impl Stopped {
+    /// What a call came to, with the files that its first run changed.
+    pub(crate) fn before(first: Option<&Stopped>, mut last: ToolResult) -> ToolResult {
+        if let Some(first) = first {
+            last.files.splice(..0, first.result.files.iter().cloned());
+        }
+        last
+    }
 }
 
 /// What is known of a tool call once it was proposed.
@@ -131,13 +153,13 @@ pub enum ToolPhase {
         ask: Box<Ask>,
         answer: Box<Answer>,
     },
-    /// `reads`: it may run beside other reading calls. `safe`: it runs unasked because it was
-    /// judged safe.
+    /// `reads`: it may run beside other reading calls.
     Running {
         args: Text,
-        sandboxed: bool,
+        /// In the sandbox, with what it was judged by.
+        sandboxed: Option<Box<Judgement>>,
         reads: bool,
-        safe: bool,
+        leave: Leave,
     },
 }
 
@@ -209,7 +231,8 @@ impl Turn {
                 self.call_ended(*call, outcome, usage.as_ref(), line);
             }
             Event::ItemStarted { call, block, item } => {
-                let item = Item { call: *call, block: *block, kind: item.clone(), tool: None };
+                let (call, block, kind) = (*call, *block, item.clone());
+                let item = Item { call, block, kind, tool: None, stopped: None };
                 self.items.insert(ItemId(entry.seq), item);
             }
             Event::ToolProposed { item, args, judgement, answerable, tokens, opaque } => {
@@ -218,7 +241,13 @@ impl Turn {
                 let proposed = Proposed { seq: entry.seq, args, tokens: *tokens, opaque };
                 self.propose(*item, tool, proposed, line);
             }
-            Event::ToolStarted { item, sandboxed } => self.tool_started(*item, *sandboxed),
+            Event::ToolStarted { item, sandboxed, leave } => {
+                self.tool_started(*item, *sandboxed, leave.as_ref());
+            }
+            Event::SandboxRefused { item, reason, text, result, answerable } => {
+                let (reason, text, result) = (reason.clone(), text.clone(), (**result).clone());
+                self.sandbox_refused(*item, Stopped { reason, text, result }, *answerable);
+            }
             Event::ItemCompleted { item, end, text, opaque, result, tokens } => {
                 let seen = result.as_ref().and_then(|r| r.seen.as_ref()).unwrap_or(text);
                 let whole =
@@ -373,19 +402,34 @@ impl Turn {
         line.push(proposed.seq, proposed.tokens, piece);
     }
 
-    fn tool_started(&mut self, item: ItemId, sandboxed: bool) {
+    fn tool_started(&mut self, item: ItemId, sandboxed: bool, leave: Option<&Leave>) {
         let Some(Item { tool: Some(phase), .. }) = self.items.get_mut(&item) else { return };
-        let (args, reads, safe) = match phase {
+        let (args, judgement, reads, leave) = match phase {
             ToolPhase::Proposed { args, judgement, .. } => {
-                (args.clone(), judgement.effect == Effect::Read, judgement.safe)
+                let reads = judgement.effect == Effect::Read;
+                // Entries of earlier versions do not say it; the strictest is taken for them.
+                let leave = leave.cloned().unwrap_or(Leave::Safe);
+                (args.clone(), Some(judgement.clone()), reads, leave)
             }
-            ToolPhase::Approved { args } => (args.clone(), false, false),
+            ToolPhase::Approved { args } => (args.clone(), None, false, Leave::Person),
             ToolPhase::Waiting { .. }
             | ToolPhase::Denied { .. }
             | ToolPhase::Answered { .. }
             | ToolPhase::Running { .. } => return,
         };
-        *phase = ToolPhase::Running { args, sandboxed, reads, safe };
+        let sandboxed = judgement.filter(|_| sandboxed);
+        *phase = ToolPhase::Running { args, sandboxed, reads, leave };
+    }
+
+    /// The call is proposed again, as one for which there is no sandbox.
+    fn sandbox_refused(&mut self, id: ItemId, stopped: Stopped, answerable: bool) {
+        let Some(item) = self.items.get_mut(&id) else { return };
+        let Some(ToolPhase::Running { args, sandboxed: Some(judgement), .. }) = &item.tool else {
+            return;
+        };
+        let judgement = Box::new(Judgement { sandbox: false, ..(**judgement).clone() });
+        item.tool = Some(ToolPhase::Proposed { args: args.clone(), judgement, answerable });
+        item.stopped = Some(Box::new(stopped));
     }
 
     fn item_completed(
@@ -479,7 +523,7 @@ impl Turn {
         let item = self.items.get_mut(&open.item);
         let Some(Item { tool: Some(phase), .. }) = item else { return };
         let ToolPhase::Waiting { args, .. } = phase else { return };
-        if open.ask != Ask::Approval {
+        if !open.ask.for_leave() {
             let (ask, answer) = (Box::new(open.ask), Box::new(answer.clone()));
             *phase = ToolPhase::Answered { ask, answer };
             return;

@@ -3,6 +3,7 @@
 use super::{Answer, Ask, Given, Question};
 use crate::id::Text;
 use crate::item::End;
+use crate::shown::prose;
 
 pub const PLAN_APPROVED_TEXT: &str = "The user approved the plan. Go ahead with it.";
 const NO_ANSWER_TEXT: &str = "(no answer)";
@@ -53,8 +54,10 @@ fn label(question: &Question, word: &str) -> Option<Text> {
     let word = word.trim();
     let labels = || question.options.iter().map(|option| &option.label);
     let exact = labels().find(|label| label.trim() == word);
+    // As a form showed it.
+    let shown = || labels().find(|label| prose(label).trim() == word);
     let near = || labels().find(|label| label.trim().to_lowercase() == word.to_lowercase());
-    exact.or_else(near).cloned()
+    exact.or_else(shown).or_else(near).cloned()
 }
 
 /// Reads an answer that was typed: labels or numbers of options, else the user's own words. With
@@ -108,7 +111,7 @@ pub(crate) fn told(ask: &Ask, answer: &Answer) -> (End, Text) {
         (Ask::Question { questions }, Answer::Answered { answers, said }) => {
             (End::Whole, answered(questions, answers, said.as_deref()).into())
         }
-        (Ask::Approval | Ask::Plan { .. }, Answer::Answered { said, .. }) => {
+        (Ask::Approval | Ask::Outside { .. } | Ask::Plan { .. }, Answer::Answered { said, .. }) => {
             (End::Whole, said.clone().unwrap_or_else(|| NO_ANSWER_TEXT.into()))
         }
     }

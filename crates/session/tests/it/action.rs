@@ -6,7 +6,7 @@
 use polyloop_session::Delivery;
 use polyloop_session::event::{Adopted, RunOptions, Setting};
 use polyloop_session::item::End;
-use polyloop_session::policy::{Effect, Mode};
+use polyloop_session::policy::{Effect, Mode, Says};
 
 use super::flaw::Flaw;
 
@@ -87,6 +87,13 @@ pub enum Action {
         end: End,
         seen: bool,
     },
+    /// The sandbox stops a tool that runs; nothing comes of it for one that is not in the sandbox.
+    StopTool {
+        item: Pick,
+        halt: Halted,
+    },
+    /// The model proposes a command that runs in the sandbox, which stops it.
+    Escape(Halted),
     /// A report about any number, mostly of nothing that is open.
     Stray {
         about: u16,
@@ -98,8 +105,10 @@ pub enum Action {
     },
     /// The process dies after so many more entries.
     Fuse(u8),
+    /// `lost`: the journal is gone too.
     Crash {
         again: Option<u8>,
+        lost: bool,
     },
     /// An interrupt, after which every performer reports as it likes.
     Drain(Vec<Last>),
@@ -114,6 +123,20 @@ pub struct Said {
     pub client_ref: Option<&'static str>,
     pub delivery: Delivery,
     pub run: Option<RunOptions>,
+}
+
+/// How the sandbox stops a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Halted {
+    /// What was printed before.
+    pub printed: &'static str,
+    /// The mode was changed while it ran.
+    pub mode: Option<Mode>,
+    pub seen: bool,
+    pub exit_code: Option<i32>,
+    pub there: There,
+    /// The process dies after so many more entries.
+    pub fuse: Option<u8>,
 }
 
 /// What is to be cancelled.
@@ -142,6 +165,8 @@ pub struct Go {
     pub blocks: Vec<(Kind, &'static str)>,
     pub judged: Vec<Judged>,
     pub end: End,
+    /// The sandbox stops what it can stop.
+    pub stopped: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -184,6 +209,8 @@ pub struct Judged {
     pub refused: bool,
     pub risky: bool,
     pub keys: Vec<&'static str>,
+    /// What a line of the rules file says of it.
+    pub rule: Option<Says>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -194,6 +221,7 @@ pub enum Stray {
     Failed(Failure),
     Stopped,
     ToolEnded,
+    ToolStopped,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -208,5 +236,7 @@ pub enum Last {
     Stopped,
     /// It had finished before it heard.
     Finished,
+    /// The sandbox stopped it before it heard, if it ran in one.
+    Refused,
     Failed(Failure),
 }

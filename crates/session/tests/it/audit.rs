@@ -5,29 +5,28 @@
 //! 7 calls are bounded, 8 nothing shown is lost, 9 a stopping turn starts nothing, 11 questions and
 //! plans are asked, never run, and told as answered, 12 an ended session rests, 13 what is in force
 //! is what was set, 14 a failed call is made again as often as it may, and people are told, 15 what
-//! does not fit is made shorter once.
+//! does not fit is made shorter once, 16 what the sandbox stopped runs outside it with leave or not
+//! again, 17 a rule holds in every mode, and the log says by what a tool ran.
 
 use std::collections::BTreeMap;
 
 use polyloop_session::event::{CallOutcome, Event, Outcome, Purpose, RunOptions, Work};
 use polyloop_session::item::{End, ItemKind, Usage};
-use polyloop_session::policy::{Effect, Judgement, Key, Verdict, verdict};
+use polyloop_session::policy::{Effect, Judgement, Key};
 use polyloop_session::retry::TOO_LONG_CODE;
 use polyloop_session::state::LEFT_OUT_TEXT;
-use polyloop_session::{
-    CallId, ItemId, Live, LogEntry, MessageId, Seq, Stream, Text, TurnId, WaitId,
-};
+use polyloop_session::{CallId, ItemId, Live, LogEntry, MessageId, Seq, Text, TurnId, WaitId};
 
 use super::story::Story;
 
 mod ask;
 mod retry;
-
-use retry::May;
+mod run;
 mod session;
 
 use ask::Wait;
-use retry::Due;
+use retry::{Due, May};
+use run::Runs;
 use session::Session;
 
 pub type Checked = Result<(), String>;
@@ -71,7 +70,7 @@ struct Item {
     kind: ItemKind,
     proposed: Option<Proposed>,
     wait: Option<WaitId>,
-    started: bool,
+    runs: Runs,
     end: Option<End>,
 }
 
@@ -158,10 +157,9 @@ impl Audit {
                 let proposed = Proposed { args, judgement, answerable: *answerable };
                 self.tool_proposed(*item, proposed)?;
             }
-            Event::ToolStarted { item, sandboxed } => self.tool_started(*item, *sandboxed)?,
-            Event::ItemCompleted { item, end, text, .. } => {
-                self.item_completed(*item, *end, text, live)?;
-            }
+            event @ (Event::ToolStarted { .. }
+            | Event::SandboxRefused { .. }
+            | Event::ItemCompleted { .. }) => self.run_event(event, live)?,
             event @ (Event::WaitOpened { .. }
             | Event::WaitSettled { .. }
             | Event::WaitWithdrawn { .. }
@@ -304,8 +302,8 @@ impl Audit {
         let twin = open.into_iter().any(|(_, row)| row.call == call && row.block == block);
         ensure!(!twin, "[6] block {block} of call {call} is open already");
         let (kind, proposed, wait) = (kind.clone(), None, None);
-        let (started, end) = (false, None);
-        let row = Item { call, block, kind, proposed, wait, started, end };
+        let (runs, end) = (Runs::default(), None);
+        let row = Item { call, block, kind, proposed, wait, runs, end };
         self.items.insert(id, row);
         Ok(())
     }
@@ -324,62 +322,6 @@ impl Audit {
         ensure!(matches!(row.kind, ItemKind::ToolCall { .. }), "proposed, but no tool call");
         ensure!(row.proposed.is_none(), "[6] proposed twice");
         row.proposed = Some(proposed);
-        Ok(())
-    }
-
-    fn tool_started(&mut self, id: ItemId, sandboxed: bool) -> Checked {
-        self.running_turn()?;
-        let (mode, grants) = (self.session.mode, self.grants.clone());
-        let row = self.open_item(id)?;
-        ensure!(!row.started, "[4] a tool runs twice");
-        row.started = true;
-        let (call, wait, reads) = (row.call, row.wait, row.reads());
-        let asked = row.proposed.as_ref().ok_or("[4] a tool runs that was not proposed")?;
-        let effect = asked.judgement.effect;
-        ensure!(!effect.asks(), "[11] runs what only asks, a {effect:?}");
-        let verdict = verdict(&asked.judgement, mode, &grants, asked.answerable);
-        let leave = match wait.and_then(|wait| self.waits.get(&wait)) {
-            Some(wait) => wait.gave_leave() && !sandboxed,
-            None if sandboxed => verdict == Verdict::AllowSandboxed,
-            None => verdict == Verdict::Allow,
-        };
-        ensure!(leave, "[4] a tool runs without leave; the policy says {verdict:?}");
-        let ended = self.calls.get(&call).and_then(|call| call.end.as_ref());
-        ensure!(ended == Some(&CallOutcome::Answered), "[4] its call has not ended well");
-        let before = self.items.range(ItemId(call.0)..id).filter(|(_, row)| row.call == call);
-        for (other, row) in before.filter(|(_, row)| row.proposed.is_some() && row.end.is_none()) {
-            let beside = reads && row.started && row.reads();
-            ensure!(beside, "[4] runs beside {other}, which is open before it");
-        }
-        Ok(())
-    }
-
-    fn item_completed(&mut self, id: ItemId, end: End, text: &str, live: Option<&Live>) -> Checked {
-        self.open_item(id)?.end = Some(end);
-        let row = self.items.get(&id).ok_or("an unknown item")?;
-        if let (Some(proposed), false) = (&row.proposed, row.started) {
-            self.unrun(row, proposed, end, text)?;
-        }
-        let Some(live) = live else { return Ok(()) };
-        let shown = |stream| live.text(id, stream);
-        let stream = match (&row.kind, &row.proposed) {
-            (ItemKind::Text | ItemKind::Reasoning, _) => Stream::Text,
-            (ItemKind::ToolCall { .. }, None) => Stream::Args,
-            (ItemKind::ToolCall { .. }, Some(proposed)) => {
-                let args = shown(Stream::Args);
-                let kept = args.is_empty() || &*proposed.args == args;
-                ensure!(kept, "[8] lost the arguments {args:?}");
-                Stream::Output
-            }
-        };
-        for other in [Stream::Text, Stream::Args, Stream::Output] {
-            let kept = match other {
-                other if other == stream => shown(stream).is_empty() || text == shown(stream),
-                Stream::Args => row.proposed.is_some() || shown(other).is_empty(),
-                Stream::Text | Stream::Output => shown(other).is_empty(),
-            };
-            ensure!(kept, "[8] lost of {other:?} {:?}", shown(other));
-        }
         Ok(())
     }
 }

@@ -12,7 +12,8 @@ use polyloop_session::policy::{Effect, Mode};
 use polyloop_session::retry::TOO_LONG_CODE;
 use polyloop_session::wait::{Answer, Ask, Then};
 use polyloop_session::{
-    Chance, Live, LogEntry, Next, Report, Seq, State, Timestamp, absorb, decide, next, recover,
+    Answerable, Chance, Live, LogEntry, Next, Report, Seq, State, Timestamp, absorb, decide, next,
+    recover,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -48,6 +49,12 @@ fn proposed(seq: u64) -> Event {
     let judgement = Box::new(judgement(effect));
     let (args, answerable, tokens) = (ASKS_ONE.into(), true, u64::MAX / 3);
     Event::ToolProposed { item: item(seq), args, judgement, answerable, tokens, opaque: None }
+}
+
+fn refused(seq: u64, answerable: bool) -> Event {
+    let (reason, text) = ("r".into(), "half".into());
+    let result = Box::new(ToolResult { seen: Some("seen".into()), ..ToolResult::default() });
+    Event::SandboxRefused { item: item(seq), reason, text, result, answerable }
 }
 
 fn settled(seq: u64, approved: bool) -> Event {
@@ -96,8 +103,10 @@ fn an_entry_that_does_not_fit_changes_nothing_but_the_number() {
         turn_started(Work::Message { message: message(99) }),
         Event::MessageDropped { message: message(99), by: who() },
         proposed(99),
-        Event::ToolStarted { item: item(99), sandboxed: false },
-        Event::ToolStarted { item: item(open), sandboxed: false },
+        Event::ToolStarted { item: item(99), sandboxed: false, leave: None },
+        Event::ToolStarted { item: item(open), sandboxed: false, leave: None },
+        refused(99, true),
+        refused(open, true),
         completed(99, End::Whole),
         call_ended(99, CallOutcome::Answered),
         call_ended(ended, CallOutcome::Answered),
@@ -251,7 +260,12 @@ fn nonsense() -> impl Strategy<Value = Event> {
         2 => (seq(), outcome).prop_map(|(c, outcome)| call_ended(c, outcome)),
         4 => (seq(), kind).prop_map(|(c, kind)| started(c, kind)),
         4 => seq().prop_map(proposed),
-        2 => seq().prop_map(|i| Event::ToolStarted { item: item(i), sandboxed: false }),
+        2 => (seq(), any::<bool>()).prop_map(|(i, sandboxed)| Event::ToolStarted {
+            item: item(i),
+            sandboxed,
+            leave: None,
+        }),
+        2 => (seq(), any::<bool>()).prop_map(|(i, answerable)| refused(i, answerable)),
         2 => (seq(), end).prop_map(|(i, end)| completed(i, end)),
         3 => (seq(), ask()).prop_map(|(i, ask)| Event::WaitOpened { item: item(i), ask }),
         1 => (seq(), any::<bool>()).prop_map(|(w, approved)| settled(w, approved)),
@@ -280,6 +294,7 @@ fn whole_session() -> impl Strategy<Value = Event> {
 fn ask() -> impl Strategy<Value = Ask> {
     select(vec![
         Ask::Approval,
+        Ask::Outside { reason: "r".into() },
         Ask::Question { questions: Vec::new() },
         Ask::Plan { plan: "p".into(), path: None },
     ])
@@ -308,6 +323,12 @@ fn nonsense_is_a_session_too() {
                     Report::CallFailed { call: call(seq), fault, heal, chance, usage: None };
                 absorb(&state, &Live::default(), &LIMITS, failed);
             }
+            let (item, end, result) = (item(seq), End::Whole, Box::default());
+            absorb(&state, &Live::default(), &LIMITS, Report::ToolEnded { item, end, result });
+            let (reason, result) = ("r".into(), Box::default());
+            let answerable = Answerable::default();
+            let stopped = Report::ToolStopped { item, reason, result, answerable };
+            absorb(&state, &Live::of(&state), &LIMITS, stopped);
             prompt(&state, call(seq));
         }
         for entry in &log {

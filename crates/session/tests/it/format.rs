@@ -7,7 +7,7 @@ use polyloop_session::event::{
 use polyloop_session::item::{
     End, Fault, FileChange, IMAGE_TOKENS, Opaque, Operation, ToolResult, Usage,
 };
-use polyloop_session::policy::{Effect, Judgement, Mode};
+use polyloop_session::policy::{Effect, Judgement, Leave, Mode, Rule, Says};
 use polyloop_session::state::Fate;
 use polyloop_session::wait::{Answer, Ask, Given, Who};
 use serde_json::Value;
@@ -20,6 +20,7 @@ use super::make::{
 #[test]
 fn a_completion_with_everything_in_it_comes_back_whole() {
     let change = |operation, before: Option<&str>| FileChange {
+        diff: None,
         path: "src/é \"x\".rs".into(),
         operation,
         before: before.map(Into::into),
@@ -54,6 +55,9 @@ fn a_completion_with_everything_in_it_comes_back_whole() {
 fn what_is_left_out_may_be_missing() {
     let lines = [
         r#"{"type":"adopted"}"#,
+        r#"{"type":"tool_started","item":4,"sandboxed":true}"#,
+        r#"{"type":"sandbox_refused","item":4,"reason":"r","text":"","result":{},
+            "answerable":false}"#,
         r#"{"type":"call_ended","call":3,"outcome":{"kind":"answered"}}"#,
         r#"{"type":"item_completed","item":4,"end":"whole","text":"t","tokens":1}"#,
         r#"{"type":"wait_settled","wait":5,"answer":{"kind":"approved"},"by":{"via":"x"}}"#,
@@ -93,6 +97,7 @@ fn an_older_log_means_what_it_meant() {
         r#"{"type":"call_ended","call":4,"outcome":{"kind":"answered"}}"#,
         r#"{"type":"wait_opened","item":5,"ask":{"kind":"approval"}}"#,
         r#"{"type":"wait_withdrawn","wait":8,"reason":"gone"}"#,
+        r#"{"type":"tool_started","item":5,"sandboxed":true}"#,
     ];
     let mut log = Vec::new();
     for (seq, line) in (1..).zip(lines) {
@@ -177,7 +182,8 @@ fn every_newer_field_comes_back_whole_and_is_spelled_so() {
     let (agent, cwd, earlier) = (Some(Agent::Got), Some("/e".into()), Some(0));
     let started = Event::TurnStarted { work, agent, cwd, earlier };
     comes_back(started, r#""agent":"got","cwd":"/e","earlier":0"#);
-    let judgement = Judgement { plan_file: Some("p.md".into()), ..judgement(Effect::Plan) };
+    let judgement =
+        Judgement { diff: None, plan_file: Some("p.md".into()), ..judgement(Effect::Plan) };
     let (judgement, answerable, tokens) = (Box::new(judgement), false, 1);
     let args = ASKS_ONE.into();
     let opaque = Some(Opaque { provider: "p".into(), json: r#"{"s": 1.50}"#.into() });
@@ -274,6 +280,49 @@ fn what_is_asked_and_answered_comes_back_whole_and_is_spelled_so() {
     let (grants, message) = (Vec::new(), Some("but".into()));
     let approved = Answer::Approved { grants, instead: None, message, always: true };
     comes_back(settled(approved), r#""answer":{"kind":"approved","message":"but","always":true}"#);
+}
+
+#[test]
+fn what_the_sandbox_stopped_and_by_what_a_call_runs_is_spelled_so() {
+    let started = |sandboxed, leave| Event::ToolStarted { item: item(4), sandboxed, leave };
+    let head = r#"{"type":"tool_started","item":4,"sandboxed":"#;
+    let rows = [
+        (started(false, None), r#"false}"#),
+        (started(false, Some(Leave::Reads)), r#"false,"leave":{"kind":"reads"}}"#),
+        (started(false, Some(Leave::Safe)), r#"false,"leave":{"kind":"safe"}}"#),
+        (
+            started(true, Some(Leave::Mode { mode: Mode::FullAuto })),
+            r#"true,"leave":{"kind":"mode","mode":"full_auto"}}"#,
+        ),
+        (started(false, Some(Leave::Granted)), r#"false,"leave":{"kind":"granted"}}"#),
+        (
+            started(false, Some(Leave::Rule { line: "allow \"a b\"".into() })),
+            r#"false,"leave":{"kind":"rule","line":"allow \"a b\""}}"#,
+        ),
+        (started(false, Some(Leave::Person)), r#"false,"leave":{"kind":"person"}}"#),
+    ];
+    for (event, spelled) in rows {
+        comes_back(event, &format!("{head}{spelled}"));
+    }
+    let result = Box::new(ToolResult { exit_code: Some(1), ..ToolResult::default() });
+    let (reason, text) = ("no network".into(), "half\n".into());
+    let refused = Event::SandboxRefused { item: item(4), reason, text, result, answerable: true };
+    let spelled = [
+        r#"{"type":"sandbox_refused","item":4,"reason":"no network","text":"half\n","#,
+        r#""result":{"exit_code":1,"duration_ms":0},"answerable":true}"#,
+    ];
+    comes_back(refused, &spelled.concat());
+    let ask = Ask::Outside { reason: "no network".into() };
+    let spelled = r#""ask":{"kind":"outside","reason":"no network"}"#;
+    comes_back(Event::WaitOpened { item: item(4), ask }, spelled);
+    for (says, word) in [(Says::Allow, "allow"), (Says::Ask, "ask"), (Says::Deny, "deny")] {
+        let rule = Some(Rule { says, line: "git *".into() });
+        let judgement = Box::new(Judgement { rule, ..judgement(Effect::Execute) });
+        let (args, answerable, tokens, opaque) = ("{}".into(), true, 1, None);
+        let item = item(4);
+        let event = Event::ToolProposed { item, args, judgement, answerable, tokens, opaque };
+        comes_back(event, &format!(r#""rule":{{"says":"{word}","line":"git *"}}"#));
+    }
 }
 
 fn comes_back(event: Event, spelled: &str) {

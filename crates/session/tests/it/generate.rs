@@ -4,7 +4,7 @@ use polyloop_session::Delivery;
 use polyloop_session::decide::TITLE_CHARS_MAX;
 use polyloop_session::event::{Adopted, Agent, RunOptions, Setting};
 use polyloop_session::item::End;
-use polyloop_session::policy::{Effect, Mode};
+use polyloop_session::policy::{Effect, Mode, Says};
 use proptest::collection::vec;
 use proptest::option::{of, weighted};
 use proptest::prelude::*;
@@ -12,7 +12,8 @@ use proptest::sample::select;
 use proptest::test_runner::{RngSeed, TestRunner};
 
 use super::action::{
-    Action, Aim, Failure, Go, Judged, Kind, Last, Pick, Reply, Said, Start, Stray, There, Wanted,
+    Action, Aim, Failure, Go, Halted, Judged, Kind, Last, Pick, Reply, Said, Start, Stray, There,
+    Wanted,
 };
 use super::flaw::{FLAWS, Flaw};
 use super::make::{ASKS_ONE, ASKS_TWO, parts};
@@ -72,9 +73,10 @@ fn adopted() -> impl Strategy<Value = Adopted> {
 fn action() -> impl Strategy<Value = Action> {
     let pick = any::<Pick>;
     let blocks = || vec(block(), 0..5);
-    let go = (pick(), said(), reply(), blocks(), vec(judged(), 0..4), end()).prop_map(
-        |(pick, said, reply, blocks, judged, end)| {
-            Action::Go(Box::new(Go { pick, said, reply, blocks, judged, end }))
+    let stops = any::<bool>();
+    let go = (pick(), said(), reply(), blocks(), vec(judged(), 0..4), end(), stops).prop_map(
+        |(pick, said, reply, blocks, judged, end, stopped)| {
+            Action::Go(Box::new(Go { pick, said, reply, blocks, judged, end, stopped }))
         },
     );
     let command = prop_oneof![
@@ -108,13 +110,16 @@ fn action() -> impl Strategy<Value = Action> {
         1 => pick().prop_map(Action::Stopped),
         3 => (pick(), end(), any::<bool>())
             .prop_map(|(item, end, seen)| Action::EndTool { item, end, seen }),
+        2 => (pick(), halted()).prop_map(|(item, halt)| Action::StopTool { item, halt }),
+        2 => halted().prop_map(Action::Escape),
     ];
     let world = prop_oneof![
         3 => (any::<u16>(), stray()).prop_map(|(about, report)| Action::Stray { about, report }),
         1 => Just(Action::Notice),
         1 => (0..40_i64).prop_map(|after_ms| Action::Expire { after_ms }),
         3 => (0..6_u8).prop_map(Action::Fuse),
-        1 => of(0..5_u8).prop_map(|again| Action::Crash { again }),
+        1 => (of(0..5_u8), any::<bool>())
+            .prop_map(|(again, lost)| Action::Crash { again, lost }),
         1 => vec(last(), 0..4).prop_map(Action::Drain),
     ];
     prop_oneof![
@@ -125,12 +130,27 @@ fn action() -> impl Strategy<Value = Action> {
     ]
 }
 
+fn halted() -> impl Strategy<Value = Halted> {
+    let exit_code = select(vec![Some(1), Some(137), None]);
+    let (mode, fuse) = (weighted(0.3, mode()), weighted(0.2, 0..6_u8));
+    (text(), mode, any::<bool>(), exit_code, there(), fuse).prop_map(
+        |(printed, mode, seen, exit_code, there, fuse)| Halted {
+            printed,
+            mode,
+            seen,
+            exit_code,
+            there,
+            fuse,
+        },
+    )
+}
+
 fn mode() -> impl Strategy<Value = Mode> {
     prop_oneof![
         6 => Just(Mode::Suggest),
         2 => Just(Mode::AutoEdit),
-        2 => Just(Mode::FullAuto),
-        1 => Just(Mode::Bypass),
+        5 => Just(Mode::FullAuto),
+        2 => Just(Mode::Bypass),
         3 => Just(Mode::Plan),
         1 => Just(Mode::DontAsk),
     ]
@@ -217,15 +237,18 @@ fn judged() -> impl Strategy<Value = Judged> {
         2 => Just(Effect::Read),
         2 => Just(Effect::Edit),
         3 => Just(Effect::Execute),
+        1 => Just(Effect::Network),
         2 => Just(Effect::Question),
         2 => Just(Effect::Plan),
     ];
     let keys = vec(select(vec!["touch", "git push", "cargo"]), 0..3);
     let rare = || weighted(0.1, Just(()));
-    (effect, rare(), any::<bool>(), any::<bool>(), rare(), any::<bool>(), keys).prop_map(
-        |(effect, safe, confined, sandbox, refused, risky, keys)| {
+    let rule = weighted(0.2, select(vec![Says::Allow, Says::Ask, Says::Deny]));
+    let facts = (rare(), any::<bool>(), any::<bool>(), rare(), any::<bool>());
+    (effect, facts, keys, rule).prop_map(
+        |(effect, (safe, confined, sandbox, refused, risky), keys, rule)| {
             let (safe, refused) = (safe.is_some(), refused.is_some());
-            Judged { effect, safe, confined, sandbox, refused, risky, keys }
+            Judged { effect, safe, confined, sandbox, refused, risky, keys, rule }
         },
     )
 }
@@ -278,6 +301,7 @@ fn stray() -> impl Strategy<Value = Stray> {
             Stray::Answered,
             Stray::Stopped,
             Stray::ToolEnded,
+            Stray::ToolStopped,
         ]),
         1 => failure().prop_map(Stray::Failed),
     ]
@@ -294,6 +318,7 @@ fn last() -> impl Strategy<Value = Last> {
     prop_oneof![
         1 => Just(Last::Stopped),
         1 => Just(Last::Finished),
+        1 => Just(Last::Refused),
         1 => failure().prop_map(Last::Failed),
     ]
 }

@@ -92,7 +92,7 @@ fn sent(before: &State, send: &Send, events: &[Event]) -> Met {
     let going = before.turn().filter(|turn| turn.stopping.is_none());
     let mut waits = going.into_iter().flat_map(|turn| turn.waits.values());
     let open = waits.find(|open| match (&open.ask, send.delivery) {
-        (Ask::Approval, _) | (_, Delivery::Queue) => false,
+        (Ask::Approval | Ask::Outside { .. }, _) | (_, Delivery::Queue) => false,
         (Ask::Question { .. }, _) => true,
         (Ask::Plan { .. }, delivery) => matches!(delivery, Delivery::Answer { .. }),
     });
@@ -109,7 +109,8 @@ fn sent(before: &State, send: &Send, events: &[Event]) -> Met {
         let mut met = settled(before, open, &reply, events)?;
         met.push(match open.ask {
             Ask::Plan { .. } => "plan answered by message",
-            Ask::Approval | Ask::Question { .. } => "question answered by message",
+            Ask::Approval | Ask::Outside { .. } => return Err("[3] words give leave".into()),
+            Ask::Question { .. } => "question answered by message",
         });
         return Ok(met);
     }
@@ -138,6 +139,7 @@ fn cancelled(before: &State, target: &Target, events: &[Event]) -> Met {
             ensure!(wait == wanted, "[3] another wait is withdrawn");
             match open_wait(before, WaitRef::Id(*wait)).map(|open| &open.ask) {
                 Some(Ask::Approval) => Ok(vec!["cancelled an approval"]),
+                Some(Ask::Outside { .. }) => Ok(vec!["outside withdrawn"]),
                 Some(Ask::Question { .. }) => Ok(vec!["cancelled a question"]),
                 Some(Ask::Plan { .. }) => Ok(vec!["cancelled a plan"]),
                 None => Err("[3] withdraws what is not open".into()),
@@ -185,7 +187,8 @@ fn closed(before: &State, events: &[Event]) -> Met {
 fn settled(before: &State, open: &OpenWait, reply: &WaitReply, events: &[Event]) -> Met {
     if let WaitReply::Explain = reply {
         ensure!(matches!(events, [Event::ExplainAsked { .. }]), "[3] more than an explanation");
-        return Ok(Vec::new());
+        let outside = matches!(open.ask, Ask::Outside { .. });
+        return Ok(outside.then_some("outside explained").into_iter().collect());
     }
     let Some((Event::WaitSettled { wait, answer, .. }, rest)) = events.split_first() else {
         return Err("[3] nothing is settled".into());
@@ -217,6 +220,8 @@ fn answered(before: &State, ask: &Ask, reply: &WaitReply, answer: &Answer) -> Me
             let heard = words(message).is_none_or(|message| message == *told);
             let met = match ask {
                 Ask::Approval => "approval denied",
+                Ask::Outside { .. } if *then == Then::EndTurn => "outside denied, turn ended",
+                Ask::Outside { .. } => "outside denied",
                 Ask::Question { .. } => "question denied",
                 Ask::Plan { .. } => "plan sent back",
             };
@@ -242,11 +247,22 @@ fn answered(before: &State, ask: &Ask, reply: &WaitReply, answer: &Answer) -> Me
             };
             (heard, met)
         }
-        (Ask::Approval, WaitReply::Approve { message: text }, Answer::Approved { message, .. }) => {
-            (words(text) == *message, "approved once")
+        (
+            Ask::Approval | Ask::Outside { .. },
+            WaitReply::Approve { message: text },
+            Answer::Approved { message, grants, always: false, instead: None },
+        ) => {
+            let met = if *ask == Ask::Approval { "approved once" } else { "outside approved" };
+            (words(text) == *message && grants.is_empty(), met)
         }
-        (Ask::Approval, WaitReply::ApproveAlways, Answer::Approved { always, .. }) => {
-            (*always, "approved always")
+        (
+            Ask::Approval | Ask::Outside { .. },
+            WaitReply::ApproveAlways,
+            Answer::Approved { always: true, instead: None, .. },
+        ) => {
+            let met =
+                if *ask == Ask::Approval { "approved always" } else { "outside approved always" };
+            (true, met)
         }
         (
             Ask::Approval,

@@ -126,9 +126,11 @@ pub fn judgement(effect: Effect) -> Judgement {
         reason: "why".into(),
         command: vec!["touch".into(), "a".into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "touch".into(),
         keys: vec![key("touch")],
+        rule: None,
     }
 }
 

@@ -26,6 +26,7 @@ pub fn named(event: &Event) -> Vec<Seq> {
         Event::CallEnded { call, .. } | Event::ItemStarted { call, .. } => vec![call.0],
         Event::ToolProposed { item, .. }
         | Event::ToolStarted { item, .. }
+        | Event::SandboxRefused { item, .. }
         | Event::ItemCompleted { item, .. }
         | Event::WaitOpened { item, .. } => vec![item.0],
         Event::WaitSettled { wait, .. }

@@ -5,7 +5,7 @@
 use polyloop_session::command::WaitReply;
 use polyloop_session::event::{Event, Outcome, Purpose};
 use polyloop_session::item::End;
-use polyloop_session::policy::{Effect, Judgement, Mode};
+use polyloop_session::policy::{Effect, Judgement, Mode, Rule, Says};
 use polyloop_session::state::OpenWait;
 use polyloop_session::wait::{Ask, Then};
 use polyloop_session::{ItemId, Step};
@@ -21,19 +21,32 @@ enum Kind {
     EditInside,
     EditOutside,
     Sandboxable,
+    /// The same, and the sandbox stops it.
+    Stopped,
     Command,
+    /// It reaches the network, whatever else is found out about it.
+    Network,
+    /// A command of which a rule says so, which could run in the sandbox.
+    RuleAllows,
+    RuleAsks,
+    RuleDenies,
     Question,
     Plan,
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 14] = [
     Kind::Read,
     Kind::Safe,
     Kind::Refused,
     Kind::EditInside,
     Kind::EditOutside,
     Kind::Sandboxable,
+    Kind::Stopped,
     Kind::Command,
+    Kind::Network,
+    Kind::RuleAllows,
+    Kind::RuleAsks,
+    Kind::RuleDenies,
     Kind::Question,
     Kind::Plan,
 ];
@@ -62,14 +75,22 @@ const PERSONS: [Person; 4] =
 
 fn judged(kind: Kind) -> Judgement {
     let plain = |effect| Judgement { keys: vec![key(&format!("{kind:?}"))], ..judgement(effect) };
+    let ruled = |says| {
+        let rule = Some(Rule { says, line: "a line".into() });
+        Judgement { sandbox: true, rule, ..plain(Effect::Execute) }
+    };
     match kind {
         Kind::Read => plain(Effect::Read),
         Kind::Safe => Judgement { safe: true, ..plain(Effect::Execute) },
         Kind::Refused => Judgement { refusal: Some("never".into()), ..plain(Effect::Read) },
         Kind::EditInside => Judgement { confined: true, ..plain(Effect::Edit) },
         Kind::EditOutside => plain(Effect::Edit),
-        Kind::Sandboxable => Judgement { sandbox: true, ..plain(Effect::Execute) },
+        Kind::Sandboxable | Kind::Stopped => Judgement { sandbox: true, ..plain(Effect::Execute) },
         Kind::Command => plain(Effect::Execute),
+        Kind::Network => Judgement { safe: true, sandbox: true, ..plain(Effect::Network) },
+        Kind::RuleAllows => ruled(Says::Allow),
+        Kind::RuleAsks => ruled(Says::Ask),
+        Kind::RuleDenies => ruled(Says::Deny),
         Kind::Question => plain(Effect::Question),
         Kind::Plan => plain(Effect::Plan),
     }
@@ -80,52 +101,59 @@ fn fate(kind: Kind, mode: Mode, granted: bool) -> Fate {
     use Fate::{Asked as A, Denied as D, Runs as R, Sandboxed as S};
     let row = match (kind, granted) {
         (Kind::Read | Kind::Safe, _) => [R, R, R, R, R, R],
-        (Kind::Refused, _) => [D, D, D, D, D, D],
+        (Kind::Refused | Kind::RuleDenies, _) => [D, D, D, D, D, D],
+        (Kind::RuleAllows, _) => [R, R, R, R, D, R],
+        (Kind::RuleAsks, _) => [A, A, A, A, D, D],
         (Kind::Question | Kind::Plan, _) => [A, A, A, A, A, A],
         (Kind::EditInside, false) => [A, R, R, R, D, D],
-        (Kind::EditOutside | Kind::Command, false) => [A, A, A, R, D, D],
-        (Kind::Sandboxable, false) => [A, A, S, R, D, D],
-        (Kind::Sandboxable, true) => [R, R, S, R, D, R],
+        (Kind::EditOutside | Kind::Command | Kind::Network, false) => [A, A, A, R, D, D],
+        (Kind::Sandboxable | Kind::Stopped, false) => [A, A, S, R, D, D],
         (_, true) => [R, R, R, R, D, R],
     };
     row[MODES.iter().position(|m| *m == mode).unwrap()]
 }
 
-/// How each call ends (whether it ran, whether in the sandbox), and whether the turn goes on.
+/// How each call ends, after which runs (whether in the sandbox), and whether the turn goes on.
 fn expected(
     kinds: &[Kind],
     mode: Mode,
     person: Person,
     answerable: bool,
-) -> (Vec<(Option<bool>, End)>, bool) {
+) -> (Vec<(Vec<bool>, End)>, bool) {
     let (mut ends, mut granted, mut goes_on, mut mode) = (Vec::new(), Vec::new(), true, mode);
     for kind in kinds {
         if !goes_on {
-            ends.push((None, End::Interrupted));
+            ends.push((Vec::new(), End::Interrupted));
             continue;
         }
-        let end = match fate(*kind, mode, granted.contains(kind)) {
-            Fate::Runs => (Some(false), End::Whole),
-            Fate::Sandboxed => (Some(true), End::Whole),
-            Fate::Denied => (None, End::Denied),
-            Fate::Asked if !answerable => (None, End::Denied),
-            Fate::Asked => match person {
+        let (inside, outside) = (vec![true], vec![false]);
+        let fate = fate(*kind, mode, granted.contains(kind));
+        // Stopped in the sandbox, it is asked about as a command without one.
+        let stopped = (*kind, fate) == (Kind::Stopped, Fate::Sandboxed);
+        let before = if stopped { inside.clone() } else { Vec::new() };
+        let ran = || [before.clone(), outside.clone()].concat();
+        let end = match fate {
+            Fate::Runs => (outside, End::Whole),
+            Fate::Sandboxed if !stopped || !answerable => (inside, End::Whole),
+            Fate::Denied => (Vec::new(), End::Denied),
+            Fate::Asked if !answerable => (Vec::new(), End::Denied),
+            Fate::Asked | Fate::Sandboxed => match person {
                 Person::Approves | Person::ApprovesAlways if *kind == Kind::Question => {
-                    (None, End::Whole)
+                    (Vec::new(), End::Whole)
                 }
                 Person::Approves | Person::ApprovesAlways if *kind == Kind::Plan => {
                     mode = if mode == Mode::Plan { Mode::Suggest } else { mode };
-                    (None, End::Whole)
+                    (Vec::new(), End::Whole)
                 }
-                Person::Approves => (Some(false), End::Whole),
+                Person::Approves => (ran(), End::Whole),
                 Person::ApprovesAlways => {
                     granted.push(*kind);
-                    (Some(false), End::Whole)
+                    (ran(), End::Whole)
                 }
-                Person::Denies => (None, End::Denied),
+                Person::Denies => (before, End::Denied),
                 Person::DeniesAndEnds => {
                     goes_on = false;
-                    (None, End::Denied)
+                    (before, End::Denied)
                 }
             },
         };
@@ -145,7 +173,7 @@ fn played(
     person: Person,
     answerable: bool,
     newest_first: bool,
-) -> (Vec<(Option<bool>, End)>, bool) {
+) -> (Vec<(Vec<bool>, End)>, bool) {
     let mut script = Script::after(vec![created(mode, 9)]);
     script.send("go");
     let mut items: Vec<ItemId> = Vec::new();
@@ -159,10 +187,16 @@ fn played(
     let judged: Vec<Judgement> = kinds.iter().map(|kind| judged(*kind)).collect();
     let call = script.call();
     script.answer_seen(&judged, answerable);
-    for _ in 0..2 * kinds.len() {
+    let stops = |item: &ItemId| {
+        let at = items.iter().position(|other| other == item);
+        at.is_some_and(|at| kinds[at] == Kind::Stopped)
+    };
+    for _ in 0..3 * kinds.len() {
         let tools = script.tools();
         let next = if newest_first { tools.last() } else { tools.first() };
-        if let Some(item) = next {
+        if let Some(item) = next.filter(|item| stops(item) && script.sim.runs_inside(**item)) {
+            script.stop_tool(*item, answerable);
+        } else if let Some(item) = next {
             script.end_tool(*item, End::Whole, None);
         } else if let Some(open) = waits(&script) {
             let question = matches!(open.ask, Ask::Question { .. });
@@ -178,15 +212,15 @@ fn played(
     }
     let log = script.since(call.0);
     let ends = items.iter().map(|id| {
-        let ran = log.iter().find_map(|event| match event {
-            Event::ToolStarted { item, sandboxed } if item == id => Some(*sandboxed),
+        let ran = log.iter().filter_map(|event| match event {
+            Event::ToolStarted { item, sandboxed, .. } if item == id => Some(*sandboxed),
             _ => None,
         });
         let end = log.iter().find_map(|event| match event {
             Event::ItemCompleted { item, end, .. } if item == id => Some(*end),
             _ => None,
         });
-        (ran, end.expect("every call is completed"))
+        (ran.collect(), end.expect("every call is completed"))
     });
     let asks_again = matches!(log.last(), Some(Event::CallStarted { purpose: Purpose::Think, .. }));
     let completed =
@@ -207,10 +241,10 @@ fn every_reply_of_two_calls() {
         for second in KINDS {
             for mode in MODES {
                 for person in PERSONS {
-                    for (answerable, newest_first) in
-                        [(true, false), (true, true), (false, false), (false, true)]
-                    {
-                        check(&[first, second], mode, person, answerable, newest_first);
+                    // Only reading calls run side by side, so that there is an order.
+                    let beside = (first, second) == (Kind::Read, Kind::Read);
+                    for answerable in [true, false] {
+                        check(&[first, second], mode, person, answerable, beside);
                     }
                 }
             }
@@ -220,7 +254,7 @@ fn every_reply_of_two_calls() {
 
 #[test]
 fn every_reply_of_three_calls() {
-    let kinds = [Kind::Read, Kind::Refused, Kind::EditInside, Kind::Sandboxable, Kind::Command];
+    let kinds = [Kind::Read, Kind::Refused, Kind::EditInside, Kind::Stopped, Kind::Command];
     for first in kinds {
         for second in kinds {
             for third in kinds {

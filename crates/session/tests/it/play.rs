@@ -1,18 +1,20 @@
 //! Plays actions on a simulated session.
 
 use polyloop_session::event::{Event, Level};
-use polyloop_session::item::{End, ItemKind, Opaque, ToolResult, Usage};
+use polyloop_session::item::{End, ItemKind, Opaque, Usage};
 use polyloop_session::state::{Item, ToolPhase};
-use polyloop_session::wait::Ask;
 use polyloop_session::{
     Answerable, CallId, Chance, ItemId, Limits, Proposal, Report, Seq, Step, Stream,
 };
 
-use super::action::{Action, Failure, Go, Judged, Kind, Last, Pick, Start, Stray, There, Wanted};
+use super::action::{
+    Action, Failure, Go, Halted, Judged, Kind, Last, Pick, Start, Stray, There, Wanted,
+};
 use super::flaw::Flaw;
 use super::make::{LIMITS, created, tool};
 use super::sim::{Halt, Run, Sim};
 use super::speak;
+use super::tools::{HALTED, end_tool, escape, harmless, stop_tool};
 
 /// Plays a whole session and leaves it interrupted and at rest.
 pub fn play(start: &Start, actions: &[Action]) -> Result<Sim, String> {
@@ -99,6 +101,11 @@ fn act(sim: &mut Sim, action: &Action) -> Run {
             Some(item) => end_tool(sim, item, *end, *seen),
             None => Ok(()),
         },
+        Action::StopTool { item, halt } => match choose(&tools(sim), *item) {
+            Some(item) => stop_tool(sim, item, *halt),
+            None => Ok(()),
+        },
+        Action::Escape(halt) => escape(sim, *halt),
         Action::Stray { about, report } => stray(sim, *about, *report),
         Action::Notice => {
             let (code, text) = ("slow".into(), "The provider is slow".into());
@@ -109,7 +116,12 @@ fn act(sim: &mut Sim, action: &Action) -> Run {
             sim.fuse = Some(u32::from(*entries));
             Ok(())
         }
-        Action::Crash { again } => sim.crash(again.map(u32::from)),
+        Action::Crash { again, lost } => {
+            if *lost {
+                sim.lose_journal();
+            }
+            sim.crash(again.map(u32::from))
+        }
         Action::Drain(last) => drain(sim, last),
     }
 }
@@ -134,7 +146,7 @@ fn seal(of: CallId, block: u32) -> Opaque {
     Opaque { provider: "p".into(), json: format!("{{\"signature\" :\"{of}/{block}\"}}").into() }
 }
 
-fn calls(sim: &Sim) -> Vec<CallId> {
+pub fn calls(sim: &Sim) -> Vec<CallId> {
     let asked = sim.running.iter().filter_map(|step| match step {
         Step::Ask(call) => Some(*call),
         _ => None,
@@ -142,7 +154,7 @@ fn calls(sim: &Sim) -> Vec<CallId> {
     asked.collect()
 }
 
-fn tools(sim: &Sim) -> Vec<ItemId> {
+pub fn tools(sim: &Sim) -> Vec<ItemId> {
     let run = sim.running.iter().filter_map(|step| match step {
         Step::Run(item) => Some(*item),
         _ => None,
@@ -169,10 +181,13 @@ fn bring_on(sim: &mut Sim, go: &Go) -> Run {
     let said = speak::send(&go.said);
     let Some(turn) = sim.state.turn() else { return sim.command(said) };
     let waits = !turn.waits.is_empty();
-    let asks = turn.waits.values().any(|open| open.ask != Ask::Approval);
+    let asks = turn.waits.values().any(|open| !open.ask.for_leave());
     match choose(&sim.running, go.pick) {
         Some(Step::Ask(call)) if !waits || go.pick.is_multiple_of(2) => {
             say(sim, call, &go.blocks, &go.judged, There::All)
+        }
+        Some(Step::Run(item)) if go.stopped && sim.runs_inside(item) => {
+            stop_tool(sim, item, Halted { printed: go.said.text, ..HALTED })
         }
         Some(Step::Run(item)) => end_tool(sim, item, go.end, go.pick.is_multiple_of(2)),
         _ if asks && go.pick.is_multiple_of(3) => sim.command(said),
@@ -219,7 +234,7 @@ fn answer(sim: &mut Sim, call: CallId, judged: &[Judged], there: There) -> Run {
     sim.report(Report::Answered { call, usage, proposals, answerable })
 }
 
-fn answerable(there: There) -> Answerable {
+pub fn answerable(there: There) -> Answerable {
     let (approvals, questions) = (there == There::All, there != There::Nobody);
     Answerable { approvals, questions }
 }
@@ -238,7 +253,7 @@ fn usage(call: CallId) -> Option<Usage> {
     (!number.is_multiple_of(5)).then_some(usage)
 }
 
-fn say(
+pub fn say(
     sim: &mut Sim,
     call: CallId,
     blocks: &[(Kind, &'static str)],
@@ -278,12 +293,6 @@ fn write(sim: &mut Sim, call: CallId, blocks: &[(Kind, &'static str)]) -> Run {
     Ok(())
 }
 
-fn end_tool(sim: &mut Sim, item: ItemId, end: End, seen: bool) -> Run {
-    let seen = seen.then(|| format!("seen of {item}").into());
-    let result = Box::new(ToolResult { seen, exit_code: Some(0), ..ToolResult::default() });
-    sim.report(Report::ToolEnded { item, end, result })
-}
-
 fn stray(sim: &mut Sim, about: u16, report: Stray) -> Run {
     let seq = any_seq(sim, about);
     let (call, item, block) = (CallId(seq), ItemId(seq), u32::from(about % 4));
@@ -296,6 +305,11 @@ fn stray(sim: &mut Sim, about: u16, report: Stray) -> Run {
         }
         Stray::Failed(failure) => failed(call, failure),
         Stray::Stopped => Report::CallStopped { call },
+        Stray::ToolStopped => {
+            let (reason, result) = ("stray".into(), Box::default());
+            let answerable = answerable(There::All);
+            Report::ToolStopped { item, reason, result, answerable }
+        }
         Stray::ToolEnded => Report::ToolEnded { item, end: End::Whole, result: Box::default() },
     })
 }
@@ -310,23 +324,21 @@ fn drain(sim: &mut Sim, last: &[Last]) -> Run {
     for step in sim.running.clone() {
         let word = last.next().unwrap_or(Last::Stopped);
         match (step, word) {
-            (Step::Ask(call), Last::Stopped) => sim.report(Report::CallStopped { call })?,
+            (Step::Ask(call), Last::Stopped | Last::Refused) => {
+                sim.report(Report::CallStopped { call })?
+            }
             (Step::Ask(call), Last::Finished) => {
-                let judged = Judged {
-                    effect: polyloop_session::policy::Effect::Read,
-                    safe: true,
-                    confined: true,
-                    sandbox: true,
-                    refused: false,
-                    risky: false,
-                    keys: Vec::new(),
-                };
-                answer(sim, call, &[judged.clone(), judged], There::All)?;
+                answer(sim, call, &[harmless(), harmless()], There::All)?;
             }
             (Step::Ask(call), Last::Failed(failure)) => {
                 sim.report(failed(call, failure))?;
             }
-            (Step::Run(item), Last::Stopped) => end_tool(sim, item, End::Interrupted, false)?,
+            (Step::Run(item), Last::Refused) if sim.runs_inside(item) => {
+                stop_tool(sim, item, HALTED)?;
+            }
+            (Step::Run(item), Last::Stopped | Last::Refused) => {
+                end_tool(sim, item, End::Interrupted, false)?
+            }
             (Step::Run(item), Last::Finished) => end_tool(sim, item, End::Whole, true)?,
             (Step::Run(item), Last::Failed(_)) => end_tool(sim, item, End::Failed, false)?,
             (Step::StopCall(_) | Step::StopTool(_), _) => {}

@@ -7,18 +7,21 @@ use polyloop_session::policy::{Effect, Mode};
 use polyloop_session::recover::{CRASH_REASON, CRASHED_TOOL_TEXT};
 use polyloop_session::{Delivery, Live, recover};
 
-use super::action::{Action, Aim, Failure, Go, Judged, Kind, Reply, Said, Start, There, Wanted};
+use super::action::{
+    Action, Aim, Failure, Go, Halted, Judged, Kind, Reply, Said, Start, There, Wanted,
+};
 use super::flaw::Flaw;
 use super::make::{
     ASKS_ONE, ASKS_TWO, approve, created, interrupt, judgement, queued, said as saying, who,
 };
 use super::play::play;
 use super::script::{DENY, Script};
+use super::tools::HALTED;
 
 fn judged(effect: Effect) -> Judged {
     let (safe, confined, sandbox, refused, risky) = (false, true, true, false, false);
     let keys = vec![if effect == Effect::Edit { "edit" } else { "touch" }];
-    Judged { effect, safe, confined, sandbox, refused, risky, keys }
+    Judged { effect, safe, confined, sandbox, refused, risky, keys, rule: None }
 }
 
 fn said(text: &'static str) -> Said {
@@ -87,16 +90,65 @@ fn rich() -> Vec<Action> {
     ]
 }
 
+/// A session in which the sandbox stops one command after the other.
+fn stopped() -> Vec<Action> {
+    let settle = |reply| Action::Settle { wait: Wanted::Presented, reply };
+    let end = || Action::EndTool { item: 0, end: End::Whole, seen: false };
+    let blocks = vec![(Kind::Text, "it needs the net")];
+    vec![
+        Action::Send(said("one")),
+        Action::Escape(Halted { printed: "inside ", ..HALTED }),
+        settle(Reply::Explain),
+        Action::Say { call: 0, blocks, judged: Vec::new(), there: There::All },
+        settle(Reply::Approve(None)),
+        Action::Grow { item: 0, text: "outside", again: 0 },
+        end(),
+        Action::Escape(Halted { printed: "again ", seen: true, ..HALTED }),
+        settle(Reply::Deny { message: None, ends: false }),
+        Action::Escape(Halted { printed: "alone ", there: There::Nobody, ..HALTED }),
+        Action::Escape(Halted { mode: Some(Mode::Bypass), ..HALTED }),
+        end(),
+        Action::Escape(Halted { printed: "last ", ..HALTED }),
+        settle(Reply::Deny { message: None, ends: true }),
+    ]
+}
+
 fn start() -> Start {
     let (adopted, mode, calls_max) = (Vec::new(), Mode::Suggest, 50);
     Start { adopted, created: true, mode, calls_max, bypass_allowed: true, retries_max: 2 }
 }
 
+/// Plays a session that meets all this, with a crash at each of its entries, and twice in a row.
+fn crash_anywhere(rich: &[Action], meets: &[&str]) {
+    let whole = play(&start(), rich).unwrap();
+    for what in meets {
+        assert!(whole.tally.contains_key(*what), "the session is not rich any more: no {what}");
+    }
+    for after in 0..u8::try_from(whole.log.len()).unwrap() {
+        for again in [None, Some(0), Some(1), Some(2), Some(3)] {
+            let mut actions = vec![Action::Fuse(after)];
+            actions.extend_from_slice(rich);
+            actions.push(Action::Crash { again, lost: again == Some(3) });
+            actions.push(Action::Resume);
+            actions.push(Action::Go(Box::new(Go {
+                pick: 0,
+                said: said("go on"),
+                reply: Reply::Approve(None),
+                blocks: vec![(Kind::Text, "done")],
+                judged: Vec::new(),
+                end: End::Whole,
+                stopped: false,
+            })));
+            if let Err(told) = play(&start(), &actions) {
+                panic!("after {after} entries, again {again:?}: {told}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_crash_at_any_entry_loses_nothing_and_runs_nothing_twice() {
-    let whole = play(&start(), &rich()).unwrap();
-    let entries = whole.log.len();
-    for what in [
+    let meets = [
         "explain_asked",
         "wait_settled",
         "turn_stopping",
@@ -110,28 +162,21 @@ fn a_crash_at_any_entry_loses_nothing_and_runs_nothing_twice() {
         "spoke to an ended session",
         "made again",
         "compacted inside a turn",
-    ] {
-        assert!(whole.tally.contains_key(what), "the session is not rich any more: no {what}");
-    }
-    for after in 0..u8::try_from(entries).unwrap() {
-        for again in [None, Some(0), Some(1), Some(2), Some(3)] {
-            let mut actions = vec![Action::Fuse(after)];
-            actions.extend(rich());
-            actions.push(Action::Crash { again });
-            actions.push(Action::Resume);
-            actions.push(Action::Go(Box::new(Go {
-                pick: 0,
-                said: said("go on"),
-                reply: Reply::Approve(None),
-                blocks: vec![(Kind::Text, "done")],
-                judged: Vec::new(),
-                end: End::Whole,
-            })));
-            if let Err(told) = play(&start(), &actions) {
-                panic!("after {after} entries, again {again:?}: {told}");
-            }
-        }
-    }
+    ];
+    crash_anywhere(&rich(), &meets);
+}
+
+#[test]
+fn a_crash_at_any_entry_forgets_nothing_of_what_the_sandbox_stopped() {
+    let meets = [
+        "outside explained",
+        "ran outside by a person's leave",
+        "ran outside by the mode",
+        "left inside by a denial",
+        "left inside unasked",
+        "outside denied, turn ended",
+    ];
+    crash_anywhere(&stopped(), &meets);
 }
 
 #[test]

@@ -193,6 +193,13 @@ impl Script {
         self.report(Report::ToolEnded { item, end, result: Box::new(result) })
     }
 
+    /// The sandbox stops a tool that runs in it.
+    pub fn stop_tool(&mut self, item: ItemId, answerable: bool) -> &mut Script {
+        let result = Box::new(ToolResult { exit_code: Some(1), ..ToolResult::default() });
+        let answerable = Answerable { approvals: answerable, questions: answerable };
+        self.report(Report::ToolStopped { item, reason: "no network".into(), result, answerable })
+    }
+
     /// Every running tool says its own number and ends well.
     pub fn end_tools(&mut self) -> &mut Script {
         for item in self.tools() {

@@ -18,6 +18,7 @@ use super::names::named;
 
 mod crash;
 mod fail;
+mod outside;
 
 pub enum Halt {
     /// The fuse burnt down: the process is gone, the log and the journal are not.
@@ -100,6 +101,7 @@ impl Sim {
         }
         self.audit.entry(&entry, Some(&self.live))?;
         self.allowed(&entry.event)?;
+        self.tell_run(&entry.event);
         let json = serde_json::to_string(&entry).map_err(|error| error.to_string())?;
         let read: LogEntry =
             serde_json::from_str(&json).map_err(|error| format!("{error} in {json}"))?;
@@ -152,6 +154,9 @@ impl Sim {
             Event::CallEnded { call, .. } => {
                 self.prompts.remove(call);
                 self.running.retain(|step| *step != Step::Ask(*call));
+            }
+            Event::SandboxRefused { item, .. } => {
+                self.running.retain(|step| *step != Step::Run(*item));
             }
             Event::ItemCompleted { item, .. } => {
                 self.live.close(*item);
@@ -279,7 +284,9 @@ impl Sim {
     pub fn report(&mut self, report: Report) -> Run {
         let (fits, told) = (self.fits(&report), format!("{report:?}"));
         let seen = match &report {
-            Report::Answered { answerable, .. } => *answerable,
+            Report::Answered { answerable, .. } | Report::ToolStopped { answerable, .. } => {
+                *answerable
+            }
             _ => Answerable::default(),
         };
         let ends = matches!(
@@ -288,6 +295,7 @@ impl Sim {
                 | Report::CallFailed { .. }
                 | Report::CallStopped { .. }
                 | Report::ToolEnded { .. }
+                | Report::ToolStopped { .. }
                 | Report::Noticed { .. }
         );
         let events = absorb(&self.state, &self.live, &self.limits, report.clone());
@@ -299,12 +307,18 @@ impl Sim {
             self.addressed(event, seen)?;
         }
         self.count(if fits { "report" } else { "stale report" });
+        if matches!(report, Report::ToolStopped { .. }) && !fits {
+            self.count("stopped, and stale");
+        }
         self.record(events)?;
         self.advance()
     }
 
     /// Leave is asked of those who can give it, anything else also of those who can answer.
     fn addressed(&mut self, event: &Event, seen: Answerable) -> Run {
+        if let Event::SandboxRefused { answerable, .. } = event {
+            ensure!(*answerable == seen.approvals, "[16] {event:?}, and there were {seen:?}");
+        }
         let Event::ToolProposed { judgement, answerable, .. } = event else { return Ok(()) };
         let asks = judgement.effect.asks();
         let want = if asks { seen.approvals || seen.questions } else { seen.approvals };
@@ -325,6 +339,8 @@ impl Sim {
             | Report::CallFailed { call, .. }
             | Report::CallStopped { call } => Step::Ask(*call),
             Report::ToolEnded { item, .. } => Step::Run(*item),
+            Report::ToolStopped { item, .. } if !self.runs_inside(*item) => return false,
+            Report::ToolStopped { item, .. } => Step::Run(*item),
             Report::Noticed { .. } => return true,
         };
         self.running.contains(&step)

@@ -2,7 +2,7 @@
 
 use polyloop_session::command::{Send, Target, WaitReply};
 use polyloop_session::event::{Event, Origin, Work};
-use polyloop_session::policy::{Judgement, Key, Risk};
+use polyloop_session::policy::{Judgement, Key, Risk, Rule};
 use polyloop_session::wait::{Ask, Then};
 use polyloop_session::{Command, ItemId, MessageId, Seq, Timestamp, WaitId, WaitRef};
 
@@ -135,8 +135,10 @@ pub fn judge(judged: &Judged) -> Judgement {
         sandbox: judged.sandbox,
         refusal: judged.refused.then(|| "Never".into()),
         risk,
+        diff: None,
         plan_file: judged.risky.then(|| "plan.md".into()),
         keys: judged.keys.iter().map(key).collect(),
+        rule: judged.rule.map(|says| Rule { says, line: format!("{says:?} touch").into() }),
         ..judgement(judged.effect)
     }
 }
@@ -152,8 +154,10 @@ pub fn expire(sim: &mut Sim, after_ms: i64) -> Run {
         let open = sim.state.turn().and_then(|turn| turn.waits.get(wait));
         let open = open.ok_or_else(|| "[3] what runs out was not open".to_string())?;
         ensure!(open.opened_at.0 + TIMEOUT_MS <= now.0, "[3] a wait runs out too early");
-        if open.ask != Ask::Approval {
-            sim.count("ask expired");
+        match open.ask {
+            Ask::Approval => {}
+            Ask::Outside { .. } => sim.count("outside expired"),
+            Ask::Question { .. } | Ask::Plan { .. } => sim.count("ask expired"),
         }
     }
     sim.record(events)?;

@@ -5,19 +5,41 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, RenameFlags, linkat, renameat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
+use crate::patch::halt;
 use crate::patch::root::look;
 
 /// Exchanges what two names of one directory mean, in one step.
-pub(super) fn exchange(directory: &OwnedFd, one: &str, other: &str) -> Result<(), Errno> {
-    renameat_with(directory, one, directory, other, RenameFlags::EXCHANGE)
+pub(crate) fn exchange(directory: &OwnedFd, one: &str, other: &str) -> Result<(), Errno> {
+    if halt::is_plain() {
+        return Err(Errno::INVAL);
+    }
+    halt::point();
+    let exchanged = renameat_with(directory, one, directory, other, RenameFlags::EXCHANGE);
+    halt::point();
+    exchanged
+}
+
+/// Renames over whatever is there: a spare name, or a file that is known.
+pub(super) fn put_over(directory: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
+    halt::point();
+    let put = renameat(directory, from, directory, to);
+    halt::point();
+    put
 }
 
 /// Renames, but only to a name that is free.
 pub(crate) fn put_where_nothing_is(directory: &OwnedFd, from: &str, to: &str) -> Result<(), Errno> {
-    match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
+    halt::point();
+    let renamed = match halt::is_plain() {
+        true => Err(Errno::INVAL),
+        false => renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE),
+    };
+    let put = match renamed {
         Err(errno) if is_unsupported(errno) => link_where_nothing_is(directory, from, to),
         other => other,
-    }
+    };
+    halt::point();
+    put
 }
 
 /// A link replaces nothing either, and is older.
@@ -27,7 +49,10 @@ pub(super) fn link_where_nothing_is(
     to: &str,
 ) -> Result<(), Errno> {
     match linkat(directory, from, directory, to, AtFlags::empty()) {
-        Ok(()) => unlinkat(directory, from, AtFlags::empty()),
+        Ok(()) => {
+            halt::point();
+            unlinkat(directory, from, AtFlags::empty())
+        }
         Err(Errno::EXIST) => Err(Errno::EXIST),
         // Some network file systems have neither; looking first is all that is left.
         Err(_) => match look(directory, to) {

@@ -9,9 +9,11 @@ use bytes::Bytes;
 use super::*;
 use crate::patch::plan::Content;
 
-fn work(root: &Root) -> Work<'_> {
-    let directories = Directories::new(root);
-    Work { root, directories, spares: Spares::default(), done: Vec::new() }
+/// What is written beside the files for these steps, and under which names.
+fn prepared(work: &mut Work<'_>, steps: &[Step]) -> Vec<Named> {
+    let names: Vec<Named> = steps.iter().map(|step| work.spares.reserve(step)).collect();
+    work.prepare(steps, &names).unwrap();
+    names
 }
 
 fn names(directory: &Path) -> Vec<String> {
@@ -36,8 +38,8 @@ fn a_copy_serves_where_names_cannot_be_exchanged() {
     let step = replace_step(&root);
     let old = root.read("f").unwrap().unwrap();
 
-    let mut done = work(&root);
-    let spares = done.prepare(std::slice::from_ref(&step)).unwrap();
+    let mut done = Work::new(&root);
+    let spares = prepared(&mut done, std::slice::from_ref(&step));
     done.replace_by_copy("f", &spares[0], &old).unwrap();
     assert_eq!(fs::read(home.path().join("f")).unwrap(), b"new");
     assert_eq!(done.undo(), Vec::<String>::new());
@@ -53,15 +55,15 @@ fn what_cannot_be_put_back_is_kept_and_named() {
     fs::write(home.path().join("f"), "old").unwrap();
     let old = root.read("f").unwrap().unwrap();
 
-    let mut work = work(&root);
+    let mut work = Work::new(&root);
     let step = Step::Remove { path: "f".to_owned(), old: old.clone() };
-    let spares = work.prepare(&[step]).unwrap();
-    work.remove("f", &spares[0], &old).unwrap();
+    let spares = prepared(&mut work, &[step]);
+    work.remove("f", &spares[0].spare, &old).unwrap();
     fs::write(home.path().join("f"), "somebody else's").unwrap();
     let left = work.undo();
     work.spares.remove_all(&work.directories);
-    assert!(left.len() == 1 && left[0].contains(&spares[0]), "{left:?}");
-    assert_eq!(fs::read(home.path().join(&spares[0])).unwrap(), b"old");
+    assert!(left.len() == 1 && left[0].contains(&spares[0].spare), "{left:?}");
+    assert_eq!(fs::read(home.path().join(&spares[0].spare)).unwrap(), b"old");
     assert_eq!(fs::read(home.path().join("f")).unwrap(), b"somebody else's");
 }
 
@@ -72,8 +74,8 @@ fn a_file_replaced_by_another_program_at_the_last_moment_comes_back() {
     let step = replace_step(&root);
     let old = root.read("f").unwrap().unwrap();
 
-    let mut work = work(&root);
-    let spares = work.prepare(&[step]).unwrap();
+    let mut work = Work::new(&root);
+    let spares = prepared(&mut work, &[step]);
     fs::write(home.path().join("g"), "saved by an editor").unwrap();
     fs::rename(home.path().join("g"), home.path().join("f")).unwrap();
     let error = work.replace("f", &spares[0], &old).unwrap_err();
@@ -86,9 +88,11 @@ fn a_file_replaced_by_another_program_at_the_last_moment_comes_back() {
 
 #[test]
 fn b15_spare_names_cannot_be_foreseen() {
-    let mut spares = Spares::default();
-    let mut names: Vec<String> = (0..1_000).map(|_| spares.reserve("d/f")).collect();
-    assert!(names.iter().all(|name| name.len() == ".polyloop-.tmp".len() + 32));
+    let mut names: Vec<String> = (0..1_000).map(|_| spare_name()).collect();
+    assert!(names.iter().all(|name| is_spare(name)));
+    for other in ["", ".polyloop-.tmp", "../x", ".polyloop-0123456789abcdef0123456789abcde/.tmp"] {
+        assert!(!is_spare(other), "{other}");
+    }
     names.sort();
     names.dedup();
     assert_eq!(names.len(), 1_000);

@@ -49,7 +49,7 @@ fn e1_a_crlf_patch_says_nothing_about_the_files() {
                 *** Add File: new\n+a\n*** Update File: b\n*** Move to: c";
     let patch = wrapped(body).replace('\n', "\r\n");
     let ground = Ground::new(&[("lf", b"a\n"), ("crlf", b"a\r\n"), ("b", b"")]);
-    plan(&ground.root, &parse(&patch).unwrap()).unwrap().apply().unwrap();
+    plan(&ground.root, &parse(&patch).unwrap()).unwrap().apply(None).unwrap();
     let expected: [(&str, &[u8]); 4] =
         [("c", b""), ("crlf", b"A\r\n"), ("lf", b"A\n"), ("new", b"a\n")];
     let expected = expected.map(|(path, content)| (path.to_owned(), content.to_vec()));

@@ -27,7 +27,7 @@ fn f1_what_was_done_is_undone_when_a_later_file_cannot_be_put_in_place() {
         .unwrap();
     ground.write("z", b"somebody else's\n");
     let before = ground.snapshot();
-    let error = planned.apply().unwrap_err();
+    let error = planned.apply(None).unwrap_err();
     assert!(matches!(&error, PatchError::Exists { path } if path == "z"), "{error}");
     assert_eq!(ground.snapshot(), before);
 }
@@ -38,7 +38,7 @@ fn f1_directories_are_not_left_behind() {
     let planned = ground.plan("*** Add File: x/y/z\n+1\n*** Update File: a\n@@\n-1\n+2").unwrap();
     ground.write("a", b"other\n");
     let before = ground.snapshot();
-    assert!(matches!(planned.apply(), Err(PatchError::Changed { .. })));
+    assert!(matches!(planned.apply(None), Err(PatchError::Changed { .. })));
     assert_eq!(ground.snapshot(), before);
 }
 
@@ -74,7 +74,7 @@ fn in_a_full_file_system(home: &Path) {
         "*** Update File: a\n@@\n-1\n+2\n*** Update File: b\n@@\n-1\n{}*** Add File: c/d\n+1",
         format!("+{}\n", "x".repeat(1023)).repeat(100)
     );
-    let error = plan(&root, &parse(&wrapped(&body)).unwrap()).unwrap().apply().unwrap_err();
+    let error = plan(&root, &parse(&wrapped(&body)).unwrap()).unwrap().apply(None).unwrap_err();
     assert!(matches!(&error, PatchError::Io { path, .. } if path == "b"), "{error}");
     println!("{error}");
 }
@@ -84,7 +84,7 @@ fn f7_a_directory_that_takes_no_files_is_named() {
     // No one, not even the superuser, can make a file there.
     let root = Root::open(Path::new("/sys")).unwrap();
     for body in ["*** Add File: kernel/polyloop\n+x", "*** Add File: polyloop/new\n+x"] {
-        let error = plan(&root, &parse(&wrapped(body)).unwrap()).unwrap().apply().unwrap_err();
+        let error = plan(&root, &parse(&wrapped(body)).unwrap()).unwrap().apply(None).unwrap_err();
         assert!(matches!(&error, PatchError::Io { .. }), "{error}");
         assert!(error.to_string().contains("polyloop: cannot "), "{error}");
     }

@@ -113,7 +113,8 @@ const BODY: &str = "*** Update File: f\n@@\n-1\n+2";
 fn raw(text: &str) -> Result<String, String> {
     let ground = Ground::new(&[("f", b"1\n")]);
     let before = ground.snapshot();
-    let outcome = parse(text).and_then(|patch| plan(&ground.root, &patch)).and_then(Plan::apply);
+    let outcome =
+        parse(text).and_then(|patch| plan(&ground.root, &patch)).and_then(|plan| plan.apply(None));
     match outcome {
         Ok(_) => Ok(ground.read("f")),
         Err(error) => {

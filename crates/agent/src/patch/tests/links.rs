@@ -97,7 +97,7 @@ fn b8_a_directory_swapped_for_a_link_after_planning_is_noticed() {
         fs::rename(ground.inside("dir"), ground.inside("old")).unwrap();
         symlink(ground.outside(""), ground.inside("dir")).unwrap();
         let before = ground.snapshot();
-        let error = plan.apply().unwrap_err();
+        let error = plan.apply(None).unwrap_err();
         assert!(matches!(error, PatchError::Outside { .. }), "{body}: {error}");
         assert_eq!(ground.snapshot(), before);
     }
@@ -111,7 +111,7 @@ fn b8_a_file_changed_after_planning_is_not_overwritten() {
         // The same size, and perhaps the same time.
         ground.write("a", b"odd\n");
         let before = ground.snapshot();
-        let error = plan.apply().unwrap_err();
+        let error = plan.apply(None).unwrap_err();
         assert!(matches!(&error, PatchError::Changed { path } if path == "a"), "{error}");
         assert_eq!(ground.snapshot(), before);
         ground.write("a", b"old\n");
@@ -127,7 +127,7 @@ fn b10_a_root_reached_by_a_link_works_under_both_names() {
     let named = [link.join("a"), ground.inside("a"), PathBuf::from("a")];
     for (old, path) in named.iter().enumerate().map(|(index, path)| (index + 1, path)) {
         let body = format!("*** Update File: {}\n@@\n-{old}\n+{}", path.display(), old + 1);
-        let changes = plan(&root, &parse(&wrapped(&body)).unwrap()).unwrap().apply().unwrap();
+        let changes = plan(&root, &parse(&wrapped(&body)).unwrap()).unwrap().apply(None).unwrap();
         assert_eq!(changes[0].path, "a");
     }
     assert_eq!(ground.read("a"), "4\n");
@@ -142,7 +142,7 @@ fn b11_a_root_that_was_removed_or_replaced_is_refused() {
     assert!(matches!(error, PatchError::RootChanged { .. }), "{error}");
     ground.write("a", b"old\n");
     let before = ground.snapshot();
-    let error = planned.apply().unwrap_err();
+    let error = planned.apply(None).unwrap_err();
     assert!(matches!(error, PatchError::RootChanged { .. }), "{error}");
     ground.refused("*** Update File: a\n@@\n-old\n+new");
     assert_eq!(ground.snapshot(), before);

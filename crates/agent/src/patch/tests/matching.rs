@@ -100,7 +100,7 @@ fn d8_what_is_on_disk_now_counts() {
     ground.write("f", b"0\n1\n2\n3\n4\n");
     let planned = ground.plan("*** Update File: f\n@@\n-2\n+two").unwrap();
     assert_eq!(planned.changes()[0].before.as_deref(), Some(&b"0\n1\n2\n3\n4\n"[..]));
-    planned.apply().unwrap();
+    planned.apply(None).unwrap();
     assert_eq!(ground.read("f"), "0\n1\ntwo\n3\n4\n");
 }
 

@@ -26,24 +26,33 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Takes what was read; gives what is to be streamed of it.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> String {
+    /// Takes what was read; gives what is to be streamed of it, and all of it.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> (String, String) {
         let text = self.decoder.push(bytes);
-        self.take(text)
+        (self.take(text.clone()), text)
     }
 
     /// Takes the end of the output; gives the last text to be streamed, and that only once.
-    pub(super) fn finish(&mut self) -> Option<String> {
+    pub(super) fn finish(&mut self) -> Option<(String, String)> {
         if std::mem::replace(&mut self.finished, true) {
             return None;
         }
         let rest = self.decoder.finish();
-        let mut last = self.take(rest);
+        let mut last = self.take(rest.clone());
         let left_out = self.total_bytes - self.shown_bytes;
         if left_out > 0 {
             last.push_str(&format!("\n[{left_out} more bytes of output are not shown]\n"));
         }
-        Some(last)
+        Some((last, rest))
+    }
+
+    /// More was printed than the model is shown.
+    pub(super) fn is_long(&self) -> bool {
+        self.total_bytes > HEAD_BYTES + TAIL_BYTES
+    }
+
+    pub(super) fn total_bytes(&self) -> usize {
+        self.total_bytes
     }
 
     fn take(&mut self, mut text: String) -> String {
@@ -75,8 +84,14 @@ impl Output {
         self.tail.drain(..self.tail.ceil_char_boundary(surplus));
     }
 
-    /// What the model is shown of it, with a note at the end; none if that is what was streamed.
-    pub(super) fn seen(mut self, note: Option<&str>) -> Option<String> {
+    /// What is kept of it.
+    pub(super) fn kept(&self) -> String {
+        [&*self.head, &*self.tail].concat()
+    }
+
+    /// What the model is shown of it, with where the rest is and a note at the end; none if that is
+    /// what was streamed.
+    pub(super) fn seen(mut self, note: Option<&str>, rest: Option<&str>) -> Option<String> {
         self.cut_tail();
         let cut = self.total_bytes - self.head.len() - self.tail.len();
         if cut == 0 && note.is_none() {
@@ -84,7 +99,8 @@ impl Output {
         }
         let mut seen = self.head;
         if cut > 0 {
-            seen.push_str(&format!("\n[{cut} bytes of output are left out here]\n"));
+            let rest = rest.map_or("run it again with less output to see them", |rest| rest);
+            seen.push_str(&format!("\n[{cut} bytes of output are left out here; {rest}]\n"));
         }
         seen.push_str(&self.tail);
         if let Some(note) = note {
@@ -192,10 +208,10 @@ mod tests {
             let whole = piece.repeat(count);
             let (mut output, mut shown) = (Output::default(), String::new());
             for chunk in whole.as_bytes().chunks(16 * 1024) {
-                shown.push_str(&output.push(chunk));
+                shown.push_str(&output.push(chunk).0);
             }
-            let last = output.finish().unwrap();
-            let seen = output.seen(None);
+            let last = output.finish().unwrap().0;
+            let seen = output.seen(None, Some("all is in /x"));
             if whole.len() <= OUTPUT_BYTES_MAX {
                 shown.push_str(&last);
                 prop_assert_eq!(&shown, &whole);
@@ -211,7 +227,7 @@ mod tests {
                 Some(seen) => {
                     prop_assert!(seen.len() <= SEEN_BYTES_MAX);
                     let (head, rest) = seen.split_once("\n[").unwrap();
-                    let note = " bytes of output are left out here]\n";
+                    let note = " bytes of output are left out here; all is in /x]\n";
                     let (cut, tail) = rest.split_once(note).unwrap();
                     prop_assert!(whole.starts_with(head) && whole.ends_with(tail));
                     prop_assert_eq!(
@@ -229,7 +245,7 @@ mod tests {
             let mut output = Output::default();
             output.push(text.as_bytes());
             output.finish();
-            output.seen(Some("Exit code 2.")).unwrap()
+            output.seen(Some("Exit code 2."), None).unwrap()
         };
         assert_eq!(seen(""), "Exit code 2.");
         assert_eq!(seen("a\n"), "a\nExit code 2.");

@@ -3,13 +3,14 @@
 //! Holds no task and no thread: whoever drops the stream lets go of the helper's control pipe, and
 //! the helper then ends everything the command started.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use futures_util::Stream;
 use futures_util::stream;
 use polyloop_sandbox::{
-    Confinement, Exit, IfMissing, Job, Outcome, REPORT_BYTES_MAX, ReadOnly, Sandbox,
-    TEMPORARY_DIRECTORY, bash_args,
+    Confinement, Exit, Job, Outcome, REPORT_BYTES_MAX, Refusal, Sandbox, TEMPORARY_DIRECTORY,
+    bash_args, refusal,
 };
 use polyloop_session::Text;
 use polyloop_session::item::{End, ToolResult};
@@ -22,6 +23,9 @@ use tokio_util::sync::CancellationToken;
 use super::Args;
 use super::environment::{Ground, bash, environment};
 use super::output::Output;
+use super::private::secrets;
+use super::protected;
+use super::spill::Spill;
 use super::touched::Touched;
 use crate::shell::unwrapped;
 use crate::tool::{Place, Progress, Run};
@@ -38,6 +42,9 @@ const HELPER_PATIENCE: Duration = Duration::from_secs(15);
 
 /// How long output is awaited that somebody holds back who could not be ended.
 const DRAIN_PATIENCE: Duration = Duration::from_millis(500);
+
+/// How much longer what keeps coming is read after that.
+const DRAIN_MAX: Duration = Duration::from_secs(5);
 
 const NO_SANDBOX: &str = "Not run: this server cannot run commands in a sandbox.";
 
@@ -82,6 +89,10 @@ struct Running {
     woken: bool,
     stop: CancellationToken,
     touched: Option<Touched>,
+    sandboxed: bool,
+    /// Where output goes that the model will not be shown, once there is some.
+    outputs: Option<PathBuf>,
+    spill: Option<Spill>,
 }
 
 impl Running {
@@ -89,7 +100,8 @@ impl Running {
     async fn start(run: Run) -> Result<Running, Progress> {
         let started = Instant::now();
         let failed = |why: String| ended(End::Failed, None, Some(why), started);
-        let Run { args, place, sandboxed, safe, stop } = run;
+        let safe = run.is_safe();
+        let Run { args, place, sandboxed, unasked: _, stop } = run;
         let args = Args::parse(&args).map_err(|why| failed(why.to_string()))?;
         if sandboxed && !place.sandbox {
             return Err(failed(NO_SANDBOX.to_owned()));
@@ -97,7 +109,7 @@ impl Running {
         if stop.is_cancelled() {
             return Err(ended(End::Interrupted, None, Some("Interrupted.".to_owned()), started));
         }
-        let helper = place.helper.clone();
+        let (helper, outputs) = (place.helper.clone(), place.outputs.clone());
         let job = tokio::task::spawn_blocking(move || {
             let job = job(&args, &place, safe, sandboxed)?;
             // What was judged safe changes nothing.
@@ -123,6 +135,9 @@ impl Running {
             woken: false,
             stop,
             touched,
+            sandboxed,
+            outputs,
+            spill: None,
         };
         if let Some(control) = &mut running.control {
             // If the helper takes no job, its report, or that there is none, tells.
@@ -147,20 +162,41 @@ impl Running {
                 read = read(&mut self.report, &mut report) => {
                     self.reported(report.get(..read).unwrap_or_default());
                 }
-                () = sleep_until(self.deadline) => self.late(),
+                () = sleep_until(self.deadline), if self.report.is_some() => self.late(),
                 read = read(&mut self.stdout, &mut buffer) => {
                     if read == 0 {
                         self.stdout = None;
+                    } else if self.report.is_none() && Instant::now() > self.deadline + DRAIN_MAX {
+                        // What was left behind prints for ever.
+                        self.late();
                     }
-                    let text = self.output.push(buffer.get(..read).unwrap_or_default());
+                    let (text, fresh) = self.output.push(buffer.get(..read).unwrap_or_default());
+                    self.spill(&fresh).await;
                     if !text.is_empty() {
                         return Some(text.into());
                     }
                 }
+                // What is there already counts, however late it is looked at.
+                () = sleep_until(self.deadline) => self.late(),
             }
         }
-        let last = self.output.finish()?;
+        let (last, fresh) = self.output.finish()?;
+        self.spill(&fresh).await;
         (!last.is_empty()).then(|| last.into())
+    }
+
+    /// Keeps what was printed, if it is more than the model is shown.
+    async fn spill(&mut self, fresh: &str) {
+        match &mut self.spill {
+            Some(spill) => spill.push(fresh).await,
+            None if self.output.is_long() => {
+                // Once; what cannot be begun now cannot be begun later without a gap.
+                if let Some(outputs) = self.outputs.take() {
+                    self.spill = Spill::begin(&outputs, &self.output.kept()).await;
+                }
+            }
+            None => {}
+        }
     }
 
     fn ask_to_stop(&mut self) {
@@ -207,17 +243,33 @@ impl Running {
             let _ = self.helper.start_kill();
         }
         let outcome = Outcome::decode(&self.reported);
-        let (mut end, exit_code, note) = told(outcome, self.time_limit);
+        let looked_at = self.sandboxed && !stopped;
+        let refused = looked_at.then(|| refusal(&outcome, &self.output.kept())).flatten();
+        let never_ran = matches!(refused, Some(Refusal::NotSetUp(_)));
+        let reason = refused.map(in_words);
+        let (mut end, exit_code, mut note) = told(outcome, self.time_limit);
         if stopped && end == End::Failed {
             end = End::Interrupted;
         }
-        let seen = self.output.seen(note.as_deref());
-        let mut last = ended(end, exit_code, seen, self.started);
-        if let (Some(touched), Progress::Ended { result, .. }) = (self.touched.take(), &mut last) {
+        // If it never ran, the note says so already.
+        if let Some(reason) = reason.as_ref().filter(|_| !never_ran) {
+            let note = note.get_or_insert_default();
+            note.push_str(&format!(" It ran in a sandbox, which may be why: {reason}."));
+        }
+        let rest = match self.spill.take() {
+            Some(spill) => spill.end(self.output.total_bytes()).await,
+            None => None,
+        };
+        let seen = self.output.seen(note.as_deref(), rest.as_deref());
+        let mut result = came_to(exit_code, seen, self.started);
+        if let Some(touched) = self.touched.take() {
             let changes = tokio::task::spawn_blocking(move || touched.changes()).await;
             result.files = changes.unwrap_or_default();
         }
-        last
+        match reason {
+            Some(reason) => Progress::Stopped { reason: reason.into(), result },
+            None => Progress::Ended { end, result },
+        }
     }
 }
 
@@ -274,18 +326,11 @@ fn job(args: &Args, place: &Place, was_safe: bool, sandboxed: bool) -> Result<Jo
 /// Blocks while it lists the directory.
 fn sandbox(place: &Place) -> Sandbox {
     let mut sandbox = Sandbox::new(vec![place.cwd.clone()]);
-    let read_only = |name: &str, if_missing| ReadOnly { path: place.cwd.join(name), if_missing };
-    let entries = std::fs::read_dir(&place.cwd).into_iter().flatten().flatten();
-    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let there = names.filter(|name| crate::patch::is_protected(name));
-    sandbox.read_only = there.map(|name| read_only(&name, IfMissing::Ignore)).collect();
-    for name in [".git", ".vscode", ".idea"] {
-        sandbox.read_only.push(read_only(name, IfMissing::HoldDirectory));
-    }
-    for name in [".env", ".envrc", "AGENTS.md", "SOUL.md"] {
-        sandbox.read_only.push(read_only(name, IfMissing::HoldFile));
-    }
+    sandbox.read_only = protected::held(&place.cwd);
+    let home = std::env::var_os("HOME").map(PathBuf::from);
     sandbox.hidden = place.forbidden.clone();
+    sandbox.hidden.extend(secrets(home.as_deref(), &place.cwd));
+    sandbox.hidden.extend(place.rules.denied_paths(&place.cwd));
     sandbox
 }
 
@@ -308,6 +353,7 @@ fn told(outcome: Outcome, time_limit: Duration) -> (End, Option<i32>, Option<Str
             (End::Failed, None, Some(format!("The command could not be started: {why}")))
         }
         Exit::Lost(why) => {
+            let why = if why.is_empty() { "whoever ran it was killed" } else { &why };
             let note = format!("How the command ended is not known: {why}");
             (End::Failed, None, Some(note))
         }
@@ -320,11 +366,27 @@ fn told(outcome: Outcome, time_limit: Duration) -> (End, Option<i32>, Option<Str
     (end, exit_code, note)
 }
 
+/// What the sandbox did not let a command do, for people and for the model.
+fn in_words(refusal: Refusal) -> String {
+    match refusal {
+        Refusal::NotSetUp(why) => format!("the sandbox could not be set up: {why}"),
+        Refusal::Permission => "it tried to read or change what is closed to it there".to_owned(),
+        Refusal::Network => "it needs the network, and there is none in the sandbox".to_owned(),
+        Refusal::Limit => {
+            "it came up against a limit of the sandbox, of memory, processes or file size"
+                .to_owned()
+        }
+    }
+}
+
 fn ended(end: End, exit_code: Option<i32>, seen: Option<String>, started: Instant) -> Progress {
+    Progress::Ended { end, result: came_to(exit_code, seen, started) }
+}
+
+fn came_to(exit_code: Option<i32>, seen: Option<String>, started: Instant) -> ToolResult {
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let seen = seen.map(Text::from);
-    let result = ToolResult { seen, exit_code, duration_ms, ..ToolResult::default() };
-    Progress::Ended { end, result }
+    ToolResult { seen, exit_code, duration_ms, ..ToolResult::default() }
 }
 
 /// When a helper with this time limit should have reported. A limit beyond the end of time is no

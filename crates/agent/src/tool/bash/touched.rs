@@ -13,7 +13,7 @@ use polyloop_session::item::{FileChange, Operation};
 const PATHS_MAX: usize = 64;
 
 /// What separates words, whatever the grammar.
-const BETWEEN: &[char] =
+pub(super) const BETWEEN: &[char] =
     &[' ', '\t', '\n', ';', '&', '|', '(', ')', '<', '>', '=', '\'', '"', '`', '{', '}', ','];
 
 /// The named files as they were before the script ran.
@@ -53,7 +53,7 @@ impl Touched {
                 (Some(_), Some(_)) | (None, None) => return None,
             };
             let path = path.strip_prefix(&self.root).unwrap_or(path).display().to_string();
-            Some(FileChange { path: path.into(), operation, before: None, after: None })
+            Some(FileChange { diff: None, path: path.into(), operation, before: None, after: None })
         });
         changes.collect()
     }

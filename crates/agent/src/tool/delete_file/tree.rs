@@ -70,7 +70,7 @@ pub(super) fn delete(
         };
         unlinkat(directory, &name, AtFlags::empty()).map_err(failed)?;
         let operation = Operation::Delete;
-        files.push(FileChange { path: below.into(), operation, before, after: None });
+        files.push(FileChange { diff: None, path: below.into(), operation, before, after: None });
     }
     Ok(())
 }

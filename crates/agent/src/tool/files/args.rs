@@ -37,6 +37,11 @@ impl Args {
         names.iter().find_map(|name| self.fields.get(*name)).filter(|value| !value.is_null())
     }
 
+    /// Whatever it is; the tool looks at it itself.
+    pub(crate) fn value(&self, name: &str) -> Option<&Value> {
+        self.get(&[name])
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         self.get(&[name]).is_some()
     }

@@ -10,7 +10,7 @@ use polyloop_session::item::{self, FileChange};
 use sha2::{Digest as _, Sha256};
 use similar::{ChangeTag, TextDiff};
 
-use super::Target;
+use super::{Target, diff};
 use crate::patch::{Change, FILE_BYTES_MAX, Operation};
 
 /// A longer content before is not kept for undo.
@@ -25,7 +25,7 @@ const DIFF_TIME_MAX: Duration = Duration::from_millis(500);
 const CONTEXT_LINES: usize = 3;
 
 /// The change as the log keeps it, under the path that people know.
-pub(crate) fn file_change(target: &Target, change: &Change) -> FileChange {
+pub(crate) fn file_change(path: &str, change: &Change) -> FileChange {
     let operation = match &change.operation {
         Operation::Create => item::Operation::Create,
         Operation::Update => item::Operation::Update,
@@ -33,7 +33,8 @@ pub(crate) fn file_change(target: &Target, change: &Change) -> FileChange {
         Operation::Move { from } => item::Operation::Move { from: from.as_str().into() },
     };
     FileChange {
-        path: target.path.as_str().into(),
+        diff: Some(diff::of_change(path, change, diff::DIFF_BYTES_MAX).into()),
+        path: path.into(),
         operation,
         before: change.before.as_ref().and_then(undoable),
         after: change.after.as_ref().map(hash),
@@ -42,13 +43,18 @@ pub(crate) fn file_change(target: &Target, change: &Change) -> FileChange {
 
 /// A content as it is kept for undo and told apart from others; neither where it is too large.
 pub(crate) fn kept(file: File) -> (Option<Text>, Option<Text>) {
+    kept_bytes(read(file).as_ref())
+}
+
+pub(crate) fn kept_bytes(bytes: Option<&Bytes>) -> (Option<Text>, Option<Text>) {
+    (bytes.and_then(undoable), bytes.map(hash))
+}
+
+/// A content, where it is not too large.
+pub(crate) fn read(file: File) -> Option<Bytes> {
     let mut bytes = Vec::new();
     let read = file.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
-    if read.is_err() || bytes.len() > FILE_BYTES_MAX {
-        return (None, None);
-    }
-    let bytes = Bytes::from(bytes);
-    (undoable(&bytes), Some(hash(&bytes)))
+    (read.is_ok() && bytes.len() <= FILE_BYTES_MAX).then(|| Bytes::from(bytes))
 }
 
 fn undoable(bytes: &Bytes) -> Option<Text> {

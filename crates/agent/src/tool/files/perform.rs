@@ -146,6 +146,37 @@ pub(crate) fn edit(
     stream::once(edited).map(stream::iter).flatten().boxed()
 }
 
+/// Runs a call whose work is done elsewhere. `unsure` is what is told of work that was begun and
+/// not waited for.
+pub(crate) fn wait(
+    name: &'static str,
+    stop: CancellationToken,
+    unsure: &'static str,
+    work: impl Future<Output = Result<Done, String>> + Send + 'static,
+) -> BoxStream<'static, Progress> {
+    let waited = async move {
+        let started = Instant::now();
+        if stop.is_cancelled() {
+            return interrupted(String::new(), started);
+        }
+        let given_up = async {
+            let _ = tokio::time::timeout(LOOK_TIME_MAX, stop.cancelled()).await;
+            tokio::time::sleep(STOP_TIME_MAX).await;
+        };
+        tokio::select! {
+            worked = work => match worked {
+                Ok(done) => ended(done, started),
+                Err(why) => failed(name, &why, started),
+            },
+            () = given_up => match stop.is_cancelled() {
+                true => interrupted(unsure.to_owned(), started),
+                false => failed(name, &format!("there is no answer. {unsure}"), started),
+            },
+        }
+    };
+    stream::once(waited).map(stream::iter).flatten().boxed()
+}
+
 fn ended(done: Done, started: Instant) -> Vec<Progress> {
     let mut progress = Vec::with_capacity(2);
     if !done.text.is_empty() {

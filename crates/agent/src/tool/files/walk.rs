@@ -88,6 +88,7 @@ pub(crate) struct Tree<'a> {
     target: &'a Target,
     /// Not entered and not mentioned.
     closed: Vec<PathBuf>,
+    place: &'a Place,
     watch: &'a Watch,
     rules: Vec<Rules>,
     entries: usize,
@@ -100,7 +101,7 @@ struct Rules {
 }
 
 impl<'a> Tree<'a> {
-    pub(crate) fn new(target: &'a Target, place: &Place, watch: &'a Watch) -> Tree<'a> {
+    pub(crate) fn new(target: &'a Target, place: &'a Place, watch: &'a Watch) -> Tree<'a> {
         let start = target.real.clone();
         let mut closed: Vec<PathBuf> = SYSTEM_DIRECTORIES.iter().map(PathBuf::from).collect();
         for own in &place.forbidden {
@@ -108,7 +109,7 @@ impl<'a> Tree<'a> {
             closed.push(own.clone());
         }
         let rules = rules_above(target, &place.cwd);
-        Tree { start, target, closed, watch, rules, entries: 0 }
+        Tree { start, target, closed, place, watch, rules, entries: 0 }
     }
 
     /// Calls `visit` for everything below, a directory before what is in it. The text says why the
@@ -163,7 +164,7 @@ impl<'a> Tree<'a> {
             }
             self.entries += 1;
             let absolute = here.join(&name);
-            if self.closed.iter().any(|closed| absolute.starts_with(closed)) {
+            if self.is_closed(&absolute) {
                 continue;
             }
             let ignored = name == GIT || self.is_ignored(&absolute, kind == Kind::Directory);
@@ -190,6 +191,13 @@ impl<'a> Tree<'a> {
             self.rules.pop();
         }
         goes_on
+    }
+
+    /// The server's own, or what the operator's rules keep from being read unasked.
+    fn is_closed(&self, absolute: &Path) -> bool {
+        let place = self.place;
+        self.closed.iter().any(|closed| absolute.starts_with(closed))
+            || place.rules.closes(absolute, &place.cwd)
     }
 
     /// In order; a directory that cannot be read has none.

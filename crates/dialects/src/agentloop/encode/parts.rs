@@ -63,6 +63,13 @@ pub(super) fn asking(wait: WaitId, text: &str) -> Payload {
     Payload::ResponseItem(ResponseItem::Message { id, role: "assistant", content })
 }
 
+/// The server's own words before a request which alone does not say what is wanted.
+pub(super) fn asking_outside(wait: WaitId, reason: &str) -> Payload {
+    let content = [TextPart::new(&crate::asks::outside(reason))];
+    let id = format!("ask_{wait}");
+    Payload::ResponseItem(ResponseItem::Message { id, role: "system", content })
+}
+
 pub(super) fn decision(answer: &Answer) -> &'static str {
     match answer {
         Answer::Approved { always: false, .. } => "approved",

@@ -1,19 +1,18 @@
 //! What is asked of people, and what they said to it, in words for a conversation.
 
 use polyloop_session::decide::{EXPIRED_TEXT, NO_ANSWER_TEXT, PLAN_BACK_TEXT};
+use polyloop_session::shown;
 use polyloop_session::wait::{Answer, Given, Who};
 
 /// A command may be a whole patch; this much of it names it.
 const COMMAND_CHARS_MAX: usize = 120;
 
-/// The first line of a text, shortened.
-pub(super) fn one_line(text: &str) -> String {
+/// The first line of a text, shortened, as `show` shows it.
+pub(super) fn one_line(text: &str, show: impl Fn(&str) -> String) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
-    let mut short: String = line.chars().take(COMMAND_CHARS_MAX).collect();
-    if short.len() < text.trim().len() {
-        short.push('…');
-    }
-    short
+    let short: String = line.chars().take(COMMAND_CHARS_MAX).collect();
+    let cut = if short.len() < text.trim().len() { "…" } else { "" };
+    show(&short) + cut
 }
 
 /// Who decided what about a command.
@@ -30,7 +29,7 @@ pub(super) fn decision(command: &str, answer: &Answer, by: &Who) -> String {
         Answer::Denied { .. } => ("denied", None),
         Answer::Answered { said, .. } => ("answered", said.as_deref()),
     };
-    let added = added.map(|said| format!(": {}", one_line(said))).unwrap_or_default();
+    let added = added.map(|said| format!(": {}", one_line(said, shown::prose))).unwrap_or_default();
     format!("{command}: {decided} by {}{added}", by.describe())
 }
 

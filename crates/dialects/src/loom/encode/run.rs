@@ -23,7 +23,7 @@ use crate::conn::{Message, Out};
 mod edges;
 
 const ERROR_BYTES_MAX: usize = 4 * 1024;
-const NOTICE_BYTES_MAX: usize = 4 * 1024;
+pub(super) const NOTICE_BYTES_MAX: usize = 4 * 1024;
 const INTERRUPTED: &str = "Interrupted";
 
 /// What a run is from its start.
@@ -104,7 +104,7 @@ impl Run {
     }
 
     /// Puts characters of an item out.
-    fn stream(&self, node: Node, event: &Told<'_>, out: &mut Out<'_>) {
+    pub(super) fn stream(&self, node: Node, event: &Told<'_>, out: &mut Out<'_>) {
         out.streamed(self.message(RunPart::Event, Some(node), event, out));
     }
 
@@ -141,8 +141,13 @@ impl Run {
             }
             Event::ToolProposed { item, args, .. } => self.proposed(*item, args, out),
             Event::ToolStarted { item, .. } => self.tool_started(*item, out),
+            Event::SandboxRefused { item, reason, text, .. } => {
+                self.stopped(*item, reason, text, out);
+            }
             Event::ItemCompleted { .. } => self.item_completed(entry, out),
-            Event::WaitOpened { item, ask: _ } => self.wait_opened(WaitId(entry.seq), *item, out),
+            Event::WaitOpened { item, ask } => {
+                self.wait_opened(WaitId(entry.seq), *item, ask, out);
+            }
             Event::WaitSettled { wait, answer, by } => self.settled(*wait, answer, by, out),
             Event::WaitWithdrawn { wait, by, .. } => self.withdrawn(*wait, by.as_ref(), out),
             Event::Noticed { level, text, code } => {

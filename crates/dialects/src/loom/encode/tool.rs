@@ -3,17 +3,18 @@
 
 use polyloop_session::event::Event;
 use polyloop_session::item::{End, ItemKind, ToolResult};
-use polyloop_session::wait::{Answer, Who};
+use polyloop_session::wait::{Answer, Ask, Who};
 use polyloop_session::{CallId, ItemId, LogEntry, Stream, Text, WaitId};
 
 use super::super::call_id;
 use super::super::short::short;
 use super::super::wire::{Arguments, Custom, Event as Told};
 use super::frame::Node;
-use super::run::Run;
+use super::run::{NOTICE_BYTES_MAX, Run};
 use super::state::Pending;
 use crate::RunPart;
 use crate::conn::Out;
+use crate::request;
 
 const TOOL_RESULT_BYTES_MAX: usize = 16 * 1024;
 /// Clients are promised a text.
@@ -33,6 +34,8 @@ pub(super) struct Item {
 
 pub(super) struct Wait {
     item: ItemId,
+    /// Why a call that ran in the sandbox is asked about.
+    stopped: Option<Text>,
     /// It went out in a message that somebody read.
     read: bool,
 }
@@ -109,12 +112,26 @@ impl Run {
     }
 
     pub(super) fn tool_started(&mut self, id: ItemId, out: &mut Out<'_>) {
-        if let Some(item) = self.items.get_mut(&id).filter(|item| item.args.is_some()) {
-            item.started = true;
-        }
-        if let Some(item) = self.items.get(&id).filter(|item| item.started) {
+        // One that runs again, outside the sandbox, started before.
+        let waits = |item: &&mut Item| item.args.is_some() && !item.started;
+        let Some(item) = self.items.get_mut(&id).filter(waits) else { return };
+        item.started = true;
+        if let Some(item) = self.items.get(&id) {
             self.tell(Some(item.node), &item.tool_start(), out);
         }
+    }
+
+    /// The sandbox stopped it, after it printed this: nobody is told so before they have seen it.
+    pub(super) fn stopped(&mut self, id: ItemId, reason: &str, text: &str, out: &mut Out<'_>) {
+        let Some(item) = self.items.get(&id) else { return };
+        if item.shows(Stream::Output)
+            && let Some(rest) = out.rest_so_far(id, Stream::Output, text)
+        {
+            self.stream(item.node, &item.chunk(Stream::Output, rest, false), out);
+        }
+        let text = &short(&crate::asks::stopped(reason), NOTICE_BYTES_MAX);
+        let value = Custom::Notice { level: "warning", text, code: crate::asks::SANDBOX_CODE };
+        self.tell(Some(item.node), &Told::Custom { value }, out);
     }
 
     /// What a client that comes late must know of an open call.
@@ -156,31 +173,43 @@ impl Run {
         self.acted(item.call, *end, entry.at, out);
     }
 
-    pub(super) fn wait_opened(&mut self, wait: WaitId, item: ItemId, out: &mut Out<'_>) {
-        self.waits.insert(wait, Wait { item, read: !out.is_muted() });
-        self.ask(wait, item, out);
+    pub(super) fn wait_opened(&mut self, wait: WaitId, item: ItemId, ask: &Ask, out: &mut Out<'_>) {
+        let stopped = match ask {
+            Ask::Outside { reason } => Some(reason.clone()),
+            Ask::Approval | Ask::Question { .. } | Ask::Plan { .. } => None,
+        };
+        self.waits.insert(wait, Wait { item, stopped, read: !out.is_muted() });
+        self.ask(wait, out);
     }
 
     /// Asks whoever said that they answer.
-    fn ask(&self, wait: WaitId, item: ItemId, out: &mut Out<'_>) {
-        let Some(item) = self.items.get(&item).filter(|_| self.begun.can_approve) else { return };
+    fn ask(&self, id: WaitId, out: &mut Out<'_>) {
+        let Some(wait) = self.waits.get(&id).filter(|_| self.begun.can_approve) else { return };
+        let Some(item) = self.items.get(&wait.item) else { return };
         let Some(args) = &item.args else { return };
-        let arguments = Arguments::of(args);
-        let event = Told::ToolApproval { call_id: &item.call_id, name: item.name(), arguments };
+        let args = request::arguments(args);
+        let why = |reason: &Text| short(&crate::asks::outside(reason), NOTICE_BYTES_MAX);
+        let reason = wait.stopped.as_ref().map(why);
+        let event = Told::ToolApproval {
+            call_id: &item.call_id,
+            name: item.name(),
+            arguments: Arguments::of(&args),
+            reason: reason.as_deref(),
+        };
         let message = self.message(RunPart::Event, Some(item.node), &event, out);
-        out.request(wait, message);
+        out.request(id, message);
     }
 
     pub(super) fn pending(&mut self, out: &mut Out<'_>) {
         let unread = self.waits.iter_mut().filter(|(_, wait)| !wait.read);
-        let unread: Vec<(WaitId, ItemId)> = unread
+        let unread: Vec<WaitId> = unread
             .map(|(id, wait)| {
                 wait.read = true;
-                (*id, wait.item)
+                *id
             })
             .collect();
-        for (wait, item) in unread {
-            self.ask(wait, item, out);
+        for wait in unread {
+            self.ask(wait, out);
         }
     }
 

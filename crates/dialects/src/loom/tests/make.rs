@@ -135,14 +135,16 @@ pub fn judgement(effect: Effect) -> Judgement {
         reason: "It changes files".into(),
         command: vec!["touch".into(), "a".into()],
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "touch".into(),
         keys: vec![Key { what: "touch".into(), risk: Risk::Medium }],
+        rule: None,
     }
 }
 
 pub fn runs(item: u64) -> Event {
-    Event::ToolStarted { item: ItemId(Seq(item)), sandboxed: false }
+    Event::ToolStarted { item: ItemId(Seq(item)), sandboxed: false, leave: None }
 }
 
 pub fn completed(item: u64, end: End, text: impl Into<Text>, result: Option<ToolResult>) -> Event {

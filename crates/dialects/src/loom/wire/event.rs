@@ -90,6 +90,9 @@ pub(in super::super) enum Event<'a> {
         call_id: &'a str,
         name: &'a str,
         arguments: Arguments<'a>,
+        /// Why a call that ran is asked about: the sandbox stopped it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<&'a str>,
     },
     #[allow(dead_code, reason = "what tot does has no event in the log yet")]
     TotExpand {

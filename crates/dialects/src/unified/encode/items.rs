@@ -91,6 +91,17 @@ impl Item {
         }
     }
 
+    /// The sandbox stopped it, after it printed this: nobody is told so before they have seen it.
+    pub(super) fn stopped(&self, id: ItemId, text: &str, out: &mut Parts<'_, '_>) {
+        let Item::Tool { proposal: Some(proposal), .. } = self else { return };
+        if let Some(command) = proposal.shell()
+            && let Some(rest) = out.out.rest_so_far(id, Stream::Output, text)
+        {
+            let offset = (text.len() - rest.len()) as u64;
+            tell_output((id, Stream::Output, offset), command, rest, out.out);
+        }
+    }
+
     pub(super) fn completed(
         self,
         id: ItemId,
@@ -163,15 +174,20 @@ impl Proposal {
         });
     }
 
+    /// What a shell was given, once it runs.
+    fn shell(&self) -> Option<&str> {
+        self.script.as_deref().filter(|_| self.ran)
+    }
+
     fn completed(&self, id: ItemId, ended: &Ended<'_>, cwd: Option<&str>, out: &mut Parts<'_, '_>) {
         if self.asked {
             return;
         }
         let exit_code = ended.result.and_then(|result| result.exit_code);
-        if let (Some(command), true) = (&self.script, self.ran) {
-            if let Some(fresh) = out.out.rest(id, Stream::Output, ended.text) {
-                let offset = (ended.text.len() - fresh.len()) as u64;
-                tell_output((id, Stream::Output, offset), command, fresh, out.out);
+        if let Some(command) = self.shell() {
+            if let Some(rest) = out.out.rest(id, Stream::Output, ended.text) {
+                let offset = (ended.text.len() - rest.len()) as u64;
+                tell_output((id, Stream::Output, offset), command, rest, out.out);
             }
             let (output, tool_id) = ("", ToolId(id));
             out.tell(&CommandOutput { command, output, exit_code, is_streaming: false, tool_id });

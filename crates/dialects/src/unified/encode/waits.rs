@@ -1,5 +1,6 @@
 //! What asks a person, and how it ends.
 
+use polyloop_session::shown;
 use polyloop_session::wait::{Answer, Ask, Given, Then, Who};
 use polyloop_session::{ItemId, WaitId};
 
@@ -7,6 +8,7 @@ use super::UnifiedEncoder;
 use super::items::Item;
 use super::parts::{Parts, body, entry_id};
 use crate::conn::Out;
+use crate::request;
 use crate::tools::unified_name;
 use crate::unified::wire::{
     ApprovalSettled, AskUserQuestion, AskedQuestion, ControlRequest, Decision, ExitPlanMode, Json,
@@ -76,31 +78,37 @@ impl UnifiedEncoder {
         let Some(wait) = self.waits.get(&id) else { return };
         let (event_id, request_id) = (entry_id(id.0, 0), RequestId(id));
         let text = match &wait.ask {
-            Ask::Approval => {
+            Ask::Approval | Ask::Outside { .. } => {
                 let Some(Item::Tool { name, proposal: Some(proposal) }) =
                     self.items.get(&wait.item)
                 else {
                     return; // A damaged log: nobody can say what is asked.
                 };
                 let judgement = &proposal.judgement;
+                let stopped = match &wait.ask {
+                    Ask::Outside { reason } => Some(crate::asks::outside(reason)),
+                    Ask::Approval | Ask::Question { .. } | Ask::Plan { .. } => None,
+                };
                 let context = RequestContext {
-                    description: &judgement.reason,
+                    description: stopped.unwrap_or_else(|| shown::sentence(&judgement.reason)),
                     risk_level: RiskLevel::of(judgement.risk),
-                    covers: &judgement.covers,
-                    command: &judgement.command,
+                    covers: shown::sentence(&judgement.covers),
+                    command: request::command(judgement),
                 };
                 let (tool_name, tool_use_id) = (unified_name(name), ToolId(wait.item));
-                let input = Json::new(&proposal.args);
+                let input = Json::new(&request::arguments(&proposal.args));
                 let own = ControlRequest { request_id, tool_name, tool_use_id, input, context };
                 body(&event_id, &own, out)
             }
             Ask::Question { questions } => {
+                let questions = &request::questions(questions);
                 let questions = questions.iter().map(AskedQuestion::of).collect();
                 let own = AskUserQuestion { tool_id: request_id, request_id, questions };
                 body(&event_id, &own, out)
             }
             Ask::Plan { plan, path } => {
-                let plan_file_path = path.as_deref();
+                let plan_file_path = path.as_deref().map(shown::command);
+                let plan = shown::prose(plan);
                 let own = ExitPlanMode { tool_id: request_id, request_id, plan_file_path, plan };
                 body(&event_id, &own, out)
             }

@@ -101,6 +101,7 @@ fn commands_are_scripts() {
 #[test]
 fn files() {
     let file = |path: &str, operation| FileChange {
+        diff: None,
         path: path.into(),
         operation,
         before: None,

@@ -149,7 +149,7 @@ pub fn proposed(item: u64, args: &str, judgement: Judgement) -> Event {
 }
 
 pub fn runs(item: u64) -> Event {
-    Event::ToolStarted { item: ItemId(Seq(item)), sandboxed: false }
+    Event::ToolStarted { item: ItemId(Seq(item)), sandboxed: false, leave: None }
 }
 
 pub fn completed(item: u64, end: End, text: &str, result: Option<ToolResult>) -> Event {
@@ -199,9 +199,11 @@ pub fn judgement(effect: Effect) -> Judgement {
         reason: "Delete temporary cache files".into(),
         command: ["rm", "-rf", "/tmp/cache"].map(Into::into).to_vec(),
         patch: None,
+        diff: None,
         plan_file: None,
         covers: "rm -rf /tmp/cache".into(),
         keys: vec![Key { what: "rm -rf /tmp/cache".into(), risk: Risk::Medium }],
+        rule: None,
     }
 }
 

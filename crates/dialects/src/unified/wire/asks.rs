@@ -2,7 +2,7 @@
 
 use polyloop_session::policy::Risk;
 use polyloop_session::wait::Question;
-use polyloop_session::{ItemId, Text, WaitId};
+use polyloop_session::{ItemId, WaitId};
 use serde::Serialize;
 
 use super::number::Json;
@@ -36,19 +36,18 @@ pub(in crate::unified) struct ControlRequest<'a> {
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub tool_use_id: ToolId,
     pub input: Json,
-    pub context: RequestContext<'a>,
+    pub context: RequestContext,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(in crate::unified) struct RequestContext<'a> {
-    pub description: &'a str,
+pub(in crate::unified) struct RequestContext {
+    pub description: String,
     pub risk_level: RiskLevel,
     /// What `allow_always` would allow.
-    pub covers: &'a str,
+    pub covers: String,
     /// What would run, word by word.
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
-    pub command: &'a [Text],
+    pub command: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -144,12 +143,12 @@ pub(in crate::unified) struct AskedOption<'a> {
 
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(in crate::unified) struct ExitPlanMode<'a> {
+pub(in crate::unified) struct ExitPlanMode {
     /// The same as `request_id`.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub tool_id: RequestId,
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub request_id: RequestId,
-    pub plan_file_path: Option<&'a str>,
-    pub plan: &'a str,
+    pub plan_file_path: Option<String>,
+    pub plan: String,
 }

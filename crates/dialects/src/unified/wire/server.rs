@@ -51,7 +51,7 @@ told! {
     "context_compaction" ContextCompaction,
     "context_info" ContextReport,
     "ask_user_question" AskUserQuestion<'_>,
-    "exit_plan_mode" ExitPlanMode<'_>,
+    "exit_plan_mode" ExitPlanMode,
     "notice" Notice<'_>,
     "error" ErrorTold<'_>,
     "heartbeat" Heartbeat,

@@ -30,8 +30,7 @@ pub(super) fn everything(sandbox: &Sandbox, sockets: &[PathBuf]) -> Result<Vec<P
     let nothing = Nothing::make().map_err(named("/dev"))?;
     let mut outside = Vec::new();
     // Where a link leads to is what must not be seen; a missing file is where it would be.
-    let hidden: BTreeSet<PathBuf> = sandbox.hidden.iter().map(|path| real(path)).collect();
-    for path in hidden {
+    for path in outermost(sandbox.hidden.iter().map(|path| real(path)).collect()) {
         if let Some(root) = sandbox.root_of(&path) {
             let there = existing(root, &path).map_err(named(&path))?;
             pin_above(root, &there, &mut pinned).map_err(named(&path))?;
@@ -46,6 +45,19 @@ pub(super) fn everything(sandbox: &Sandbox, sockets: &[PathBuf]) -> Result<Vec<P
     }
     nothing.forget().map_err(named("/dev"))?;
     Ok(outside)
+}
+
+/// Without what lies below another of them: it is hidden with that, and nothing more can be put
+/// over what is not to be seen there any more.
+fn outermost(paths: BTreeSet<PathBuf>) -> Vec<PathBuf> {
+    let mut kept: Vec<PathBuf> = Vec::new();
+    // In order, so whatever is below a path follows it.
+    for path in paths {
+        if !kept.last().is_some_and(|above| path.starts_with(above)) {
+            kept.push(path);
+        }
+    }
+    kept
 }
 
 /// The path without links, as far as it exists.

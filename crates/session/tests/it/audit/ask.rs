@@ -3,11 +3,12 @@
 use polyloop_session::event::Event;
 use polyloop_session::item::End;
 use polyloop_session::next::{NOT_RUN_TEXT, UNREADABLE_TEXT};
-use polyloop_session::policy::{Effect, NOBODY_ANSWERS_ADVICE, Verdict, verdict};
+use polyloop_session::policy::{Effect, NOBODY_ANSWERS_ADVICE, RULE_ADVICE, Says};
 use polyloop_session::wait::{Answer, Ask, Given, PLAN_APPROVED_TEXT};
 use polyloop_session::{ItemId, Text, WaitId};
 use serde_json::Value;
 
+use super::run::Fate;
 use super::{Audit, Checked, Item, Proposed};
 
 pub struct Wait {
@@ -25,7 +26,11 @@ impl Wait {
     /// Whether it gave a tool leave to run.
     pub fn gave_leave(&self) -> bool {
         let approved = matches!(self.end, Some(WaitEnd::Settled(Answer::Approved { .. })));
-        approved && self.ask == Ask::Approval
+        approved && matches!(self.ask, Ask::Approval | Ask::Outside { .. })
+    }
+
+    pub fn is_outside(&self) -> bool {
+        matches!(self.ask, Ask::Outside { .. })
     }
 }
 
@@ -40,7 +45,7 @@ fn asks(proposed: &Proposed) -> Option<Vec<String>> {
             texts.filter(|texts| !texts.is_empty())
         }
         Effect::Plan => Some(vec![args.get("plan")?.as_str()?.to_string()]),
-        Effect::Read | Effect::Edit | Effect::Execute => None,
+        Effect::Read | Effect::Edit | Effect::Execute | Effect::Network => None,
     }
 }
 
@@ -67,18 +72,25 @@ impl Audit {
 
     fn wait_opened(&mut self, id: WaitId, item: ItemId, ask: &Ask) -> Checked {
         self.running_turn()?;
-        let (mode, grants) = (self.session.mode, self.grants.clone());
         let row = self.open_item(item)?;
-        ensure!(row.wait.is_none() && !row.started, "[3] asked about twice, or too late");
+        let (free, idle) = (row.wait.is_none(), row.runs.now.is_none());
+        ensure!(free && idle, "[3] asked about twice, or too late");
         row.wait = Some(id);
+        let row = self.items.get(&item).ok_or("an unknown item")?;
         let asked = row.proposed.as_ref().ok_or("[3] asked about before it was proposed")?;
-        ensure!(asked.answerable && asked.judgement.refusal.is_none(), "[11] asks nobody");
+        let (_, answerable) = row.weighed()?;
+        ensure!(answerable && asked.judgement.refusal.is_none(), "[11] asks nobody");
+        let fate = self.fate(row)?;
+        ensure!(fate == Fate::Asked, "[4] asks, but it is {fate:?}");
+        let effect = asked.judgement.effect;
         match ask {
             Ask::Approval => {
-                let verdict = verdict(&asked.judgement, mode, &grants, asked.answerable);
-                ensure!(verdict == Verdict::Ask, "[4] asks, but the policy says {verdict:?}");
-                let effect = asked.judgement.effect;
                 ensure!(!effect.asks(), "[11] asks for leave to run a {effect:?}");
+                ensure!(row.runs.stopped.is_none(), "[16] asks as if it had never run");
+            }
+            Ask::Outside { reason } => {
+                let stopped = row.runs.stopped.as_ref().ok_or("[16] no sandbox stopped it")?;
+                ensure!(stopped.reason == *reason, "[16] stopped by {:?}", stopped.reason);
             }
             Ask::Question { questions } => {
                 let texts = questions.iter().map(|q| q.question.to_string()).collect();
@@ -99,7 +111,7 @@ impl Audit {
             (_, Answer::Denied { message, .. }) => {
                 ensure!(!message.trim().is_empty(), "[3] a denial without a word");
             }
-            (Ask::Approval, Answer::Approved { grants, .. }) => {
+            (Ask::Approval | Ask::Outside { .. }, Answer::Approved { grants, .. }) => {
                 self.grants.extend(grants.iter().cloned());
             }
             (Ask::Plan { .. }, Answer::Approved { grants, instead, .. }) => {
@@ -129,6 +141,10 @@ impl Audit {
     /// A proposed call that never ran ends as the person, the policy or the turn's end said.
     pub(super) fn unrun(&self, row: &Item, proposed: &Proposed, end: End, text: &str) -> Checked {
         let Some(wait) = row.wait.and_then(|wait| self.waits.get(&wait)) else {
+            if end == End::Denied {
+                let fate = self.fate(row)?;
+                ensure!(fate == Fate::Denied, "[4] denied without a word; it is {fate:?}");
+            }
             return unasked(proposed, end, text);
         };
         let leave = wait.gave_leave();
@@ -156,6 +172,11 @@ fn unasked(proposed: &Proposed, end: End, text: &str) -> Checked {
     }
     if let Some(refusal) = &proposed.judgement.refusal {
         ensure!((end, text) == (End::Denied, &**refusal), "[4] refused, yet {end:?}: {text}");
+        return Ok(());
+    }
+    if let Some(rule) = proposed.judgement.rule.as_ref().filter(|rule| rule.says == Says::Deny) {
+        let told = format!("{RULE_ADVICE} {}", rule.line);
+        ensure!((end, text) == (End::Denied, &*told), "[17] denied by {rule:?}, told {text}");
         return Ok(());
     }
     if !proposed.judgement.effect.asks() {

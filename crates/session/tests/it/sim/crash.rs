@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use polyloop_session::state::{OpenWait, ToolPhase};
+use polyloop_session::state::{Item, OpenWait, ToolPhase};
 use polyloop_session::wait::Ask;
-use polyloop_session::{Live, Stream, WaitId, recover};
+use polyloop_session::{Live, Text, WaitId, recover};
 
 use super::{Halt, Run, Sim};
 use crate::it::make::fold;
 
 impl Sim {
     /// The process dies, and a new one opens the session. `again`: it dies once more after so
-    /// many entries of its recovery.
+    /// many entries of its recovery. What the journal held is there, unless the sim lost it.
     pub fn crash(&mut self, again: Option<u32>) -> Run {
         self.count("crash");
         self.fuse = again;
@@ -34,6 +34,8 @@ impl Sim {
             other => other?,
         }
         self.fuse = None;
+        self.live = Live::of(&self.state);
+        self.journal = self.live.growths().collect();
         self.rests(stays)?;
         if stays {
             self.still_asks(asked)?;
@@ -54,6 +56,7 @@ impl Sim {
         for (_, ask) in after.into_iter().flatten() {
             match ask {
                 Ask::Approval => {}
+                Ask::Outside { .. } => self.count("crash while asked about outside"),
                 Ask::Question { .. } => self.count("crash with a question"),
                 Ask::Plan { .. } => self.count("crash with a plan"),
             }
@@ -66,7 +69,11 @@ impl Sim {
         ensure!(stays == open.is_some(), "[5] after a crash the turn is {open:?}");
         let again = recover(&self.state, &self.live);
         ensure!(again.is_empty(), "[5] recovering twice gives {again:?}");
-        ensure!(self.live.growths().all(|g| g.stream == Stream::Args), "live is not empty");
+        let stopped = |item: &Item| item.stopped.as_ref().map(|stopped| stopped.text.clone());
+        let open_texts = open.into_iter().flat_map(|turn| turn.items.values()).filter_map(stopped);
+        let texts: Vec<Text> = open_texts.filter(|text| !text.is_empty()).collect();
+        let live: Vec<Text> = self.live.growths().map(|growth| growth.text).collect();
+        ensure!(texts == live, "[8] after a crash {live:?} is live, the log says {texts:?}");
         let Some(turn) = open else { return Ok(()) };
         ensure!(turn.calls.is_empty(), "[5] calls are open after a crash");
         let waits = turn

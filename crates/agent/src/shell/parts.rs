@@ -1,0 +1,66 @@
+//! The commands that a script may hold, each with its words: for rules that forbid.
+//!
+//! No grammar, and never used to call something safe. In doubt it finds a command too many; where
+//! it cannot see what runs, it says so.
+
+use super::programs::is_interpreter;
+use super::rough::{self, Command};
+use super::{SCRIPT_BYTES_MAX, risk};
+
+/// How deep scripts inside of words are looked into.
+const DEPTH_MAX: usize = 4;
+
+/// Runs what nobody reads here.
+const UNSEEN: &[&str] = &[".", "eval", "source"];
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct RoughParts {
+    /// The words of each, and the files it writes to.
+    pub commands: Vec<Vec<String>>,
+    /// A program in it is not written out, or code comes from elsewhere.
+    pub hidden: bool,
+}
+
+pub fn rough_parts(script: &str) -> RoughParts {
+    let mut parts = RoughParts::default();
+    if script.len() > SCRIPT_BYTES_MAX {
+        parts.hidden = true;
+        return parts;
+    }
+    parts.find(script, DEPTH_MAX);
+    parts
+}
+
+impl RoughParts {
+    fn find(&mut self, script: &str, depth: usize) {
+        let Some(depth) = depth.checked_sub(1) else {
+            self.hidden = true;
+            return;
+        };
+        self.hidden |= begins_with_output(script);
+        for Command { mut words, piped, writes } in rough::commands(script) {
+            if let Some((program, _)) = risk::program(&words) {
+                let unwritten = program.contains('$') || UNSEEN.contains(&program.as_str());
+                self.hidden |= unwritten || piped && is_interpreter(program);
+            }
+            let mut in_shell = false;
+            for word in &words {
+                if in_shell && word.contains([' ', '\t', '\n', ';', '|', '&', '`', '$']) {
+                    self.find(word, depth);
+                }
+                in_shell |= is_interpreter(word) || word == "eval";
+            }
+            words.extend(writes);
+            self.commands.push(words);
+        }
+    }
+}
+
+/// Whether what a command prints is a command: `$(…)` where a program's name should stand.
+fn begins_with_output(script: &str) -> bool {
+    let marks = script.match_indices("$(").chain(script.match_indices('`'));
+    marks.into_iter().any(|(at, _)| {
+        let before = script.get(..at).unwrap_or_default().trim_end_matches([' ', '\t', '"']);
+        before.is_empty() || before.ends_with([';', '|', '&', '(', '{', '\n', '!'])
+    })
+}

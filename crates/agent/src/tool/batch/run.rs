@@ -1,0 +1,265 @@
+//! Runs the parts of a batch. What runs unasked is weighed once more, part by part, by what the
+//! session lets run: the files may have changed since the whole was judged.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Instant;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::{self, BoxStream};
+use polyloop_session::Text;
+use polyloop_session::item::{End, FileChange, ToolResult};
+use polyloop_session::policy::{Effect, Judgement, Leave, Says, Verdict, weigh};
+use tokio::sync::mpsc;
+
+use super::told::{self, ERROR, Told, heading};
+use super::{Call, parse};
+use crate::perform;
+use crate::tool::{Progress, Run, Unasked, find};
+
+/// Parts that read at the same time.
+const READS_MAX: usize = 8;
+/// How much of all the parts' output is streamed; the rest is counted.
+const OUTPUT_BYTES_MAX: usize = 256 * 1024;
+/// Between what runs and who looks.
+const WAITING_MAX: usize = 16;
+
+const NOT_UNASKED: &str = "not run: when the batch was proposed it needed no approval, but the \
+                           files have changed since; call it alone";
+const INTERRUPTED: &str = "not run: interrupted";
+
+pub(super) fn run(run: Run) -> BoxStream<'static, Progress> {
+    let (sender, receiver) = mpsc::channel(WAITING_MAX);
+    let told = stream::unfold(receiver, |mut receiver| async move {
+        let progress = receiver.recv().await?;
+        Some((progress, receiver))
+    });
+    // Both on the same task: what is dropped ends.
+    let work = stream::once(perform(run, sender)).filter_map(|()| std::future::ready(None));
+    stream::select(told, work).boxed()
+}
+
+async fn perform(run: Run, sender: mpsc::Sender<Progress>) {
+    let started = Instant::now();
+    let mut batch = Running {
+        run,
+        screen: Screen { sender, bytes: 0, left_out: 0, told: String::new() },
+        parts: Vec::new(),
+    };
+    let end = match parse(&batch.run.args) {
+        Err(why) => ended(End::Failed, Some(why), Vec::new(), started),
+        Ok(_) if batch.run.stop.is_cancelled() => {
+            ended(End::Interrupted, Some("Interrupted.".into()), Vec::new(), started)
+        }
+        Ok(calls) => {
+            batch.all(&calls).await;
+            batch.end(started).await
+        }
+    };
+    // Nobody looks any more if this fails.
+    let _ = batch.screen.sender.send(end).await;
+}
+
+struct Running {
+    run: Run,
+    screen: Screen,
+    parts: Vec<Told>,
+}
+
+/// A part that may run now.
+struct Ready {
+    tool: &'static str,
+    reads: bool,
+    run: Run,
+}
+
+impl Running {
+    async fn all(&mut self, calls: &[Call]) {
+        let mut reads: Vec<Result<Ready, Told>> = Vec::new();
+        for call in calls {
+            match self.prepare(call).await {
+                Ok(ready) if !ready.reads => {
+                    self.together(std::mem::take(&mut reads)).await;
+                    self.alone(ready).await;
+                }
+                read => reads.push(read),
+            }
+        }
+        self.together(reads).await;
+    }
+
+    /// Judges and weighs a part, as if it had been called alone at this moment.
+    async fn prepare(&self, call: &Call) -> Result<Ready, Told> {
+        let Call { tool, args } = call;
+        if self.run.stop.is_cancelled() {
+            return Err(not_run(tool));
+        }
+        let judged = perform::judge(tool, args, &self.run.place).await;
+        let failed = |why: &str| Told::failed(tool, why.to_owned());
+        if let Some(why) = &judged.refusal {
+            return Err(failed(why));
+        }
+        let reads = judged.effect == Effect::Read;
+        let (sandboxed, unasked) = match &self.run.unasked {
+            None if judged.rule.as_ref().is_some_and(|rule| rule.says == Says::Deny) => {
+                return Err(failed("not run: the rules of this server deny it"));
+            }
+            None => (false, None),
+            Some(unasked) => {
+                let (sandboxed, leave) = by(&judged, unasked).ok_or_else(|| failed(NOT_UNASKED))?;
+                (sandboxed, Some(Unasked { leave, ..unasked.clone() }))
+            }
+        };
+        let (place, stop) = (self.run.place.clone(), self.run.stop.clone());
+        let run = Run { args: args.clone(), place, sandboxed, unasked, stop };
+        Ok(Ready { tool, reads, run })
+    }
+
+    /// Runs parts that read, or cannot run at all, side by side.
+    async fn together(&mut self, parts: Vec<Result<Ready, Told>>) {
+        let running = parts.into_iter().map(|part| async move {
+            match part {
+                Ok(ready) => one(ready, None).await,
+                Err(told) => told,
+            }
+        });
+        let mut done = std::pin::pin!(stream::iter(running).buffered(READS_MAX));
+        while let Some(told) = done.next().await {
+            let error = if told.is_well() { "" } else { ERROR };
+            let heading = heading(self.parts.len() + 1, told.tool);
+            self.screen.show(&format!("{heading}{error}")).await;
+            self.screen.show_end(&told.text).await;
+            self.parts.push(told);
+        }
+    }
+
+    /// Runs one part, whose output is streamed as it comes.
+    async fn alone(&mut self, ready: Ready) {
+        self.screen.show(&heading(self.parts.len() + 1, ready.tool)).await;
+        let before = self.screen.told.len();
+        let told = one(ready, Some(&mut self.screen)).await;
+        let streamed = self.screen.told.get(before..).unwrap_or_default();
+        // What it says of its end was not streamed.
+        let rest = told.text.strip_prefix(streamed).unwrap_or_default().to_owned();
+        self.screen.show_end(&rest).await;
+        self.parts.push(told);
+    }
+
+    async fn end(&mut self, started: Instant) -> Progress {
+        let stopped = self.run.stop.is_cancelled();
+        let well = self.parts.iter().any(Told::is_well);
+        let end = match (stopped, well) {
+            (true, _) => End::Interrupted,
+            (false, true) => End::Whole,
+            (false, false) => End::Failed,
+        };
+        let seen = told::text(&self.parts);
+        if let Some(note) = told::note(&self.parts) {
+            self.screen.show(&note).await;
+        }
+        self.screen.finish().await;
+        let files = self.parts.iter_mut().flat_map(|part| std::mem::take(&mut part.files));
+        let files: Vec<FileChange> = files.collect();
+        let seen = (seen != self.screen.told).then(|| seen.into());
+        ended(end, seen, files, started)
+    }
+}
+
+/// Whether the sandbox holds a part that runs unasked, and by what it runs; none if it may not.
+fn by(judged: &Judgement, unasked: &Unasked) -> Option<(bool, Leave)> {
+    let weighed = weigh(judged, unasked.mode, &unasked.grants, false);
+    let sandboxed = match weighed.verdict {
+        Verdict::Allow => false,
+        Verdict::AllowSandboxed => true,
+        Verdict::Ask | Verdict::Deny(_) => return None,
+    };
+    Some((sandboxed, weighed.leave?))
+}
+
+/// Runs a part to its end, with whatever befalls it.
+async fn one(ready: Ready, mut screen: Option<&mut Screen>) -> Told {
+    let Ready { tool: name, run, .. } = ready;
+    if run.stop.is_cancelled() {
+        return not_run(name);
+    }
+    let broke = || Told::failed(name, format!("{name}: broke; this is a fault of the server"));
+    let Some(tool) = find(name) else { return broke() };
+    let Ok(progress) = std::panic::catch_unwind(AssertUnwindSafe(|| tool.run(run))) else {
+        return broke();
+    };
+    let mut progress = AssertUnwindSafe(progress).catch_unwind();
+    let mut output = String::new();
+    loop {
+        let (end, result) = match progress.next().await {
+            Some(Ok(Progress::Output(text))) => {
+                if let Some(screen) = &mut screen {
+                    screen.show(&text).await;
+                }
+                output.push_str(&text);
+                continue;
+            }
+            Some(Ok(Progress::Ended { end, result })) => (end, result),
+            Some(Ok(Progress::Stopped { reason, mut result })) => {
+                // Asking about a part alone would run the others a second time.
+                let had = result.seen.take().unwrap_or_else(|| output.as_str().into());
+                let why = "to have the user asked to run it outside, call it alone";
+                result.seen =
+                    Some(format!("{had}\nThe sandbox stopped it: {reason}; {why}").into());
+                (End::Failed, result)
+            }
+            Some(Err(_)) | None => return broke(),
+        };
+        let text = result.seen.map_or(output, |seen| seen.to_string());
+        return Told { tool: name, end, text, files: result.files };
+    }
+}
+
+fn not_run(tool: &'static str) -> Told {
+    Told { tool, end: End::Interrupted, text: INTERRUPTED.to_owned(), files: Vec::new() }
+}
+
+/// What those who look have been shown.
+struct Screen {
+    sender: mpsc::Sender<Progress>,
+    bytes: usize,
+    left_out: usize,
+    told: String,
+}
+
+impl Screen {
+    async fn show(&mut self, text: &str) {
+        let room = if self.left_out > 0 { 0 } else { OUTPUT_BYTES_MAX - self.bytes };
+        let shown = text.get(..text.floor_char_boundary(room)).unwrap_or_default();
+        self.left_out += text.len() - shown.len();
+        self.put(shown).await;
+    }
+
+    /// The end of a part, which is the end of a line.
+    async fn show_end(&mut self, text: &str) {
+        self.show(text).await;
+        if !self.told.ends_with('\n') {
+            self.show("\n").await;
+        }
+    }
+
+    async fn put(&mut self, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        self.bytes += text.len();
+        self.told.push_str(text);
+        // Nobody looks any more if this fails.
+        let _ = self.sender.send(Progress::Output(text.into())).await;
+    }
+
+    async fn finish(&mut self) {
+        if self.left_out > 0 {
+            let note = format!("\n[{} more bytes of output are not shown]\n", self.left_out);
+            self.put(&note).await;
+        }
+    }
+}
+
+fn ended(end: End, seen: Option<Text>, files: Vec<FileChange>, started: Instant) -> Progress {
+    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    Progress::Ended { end, result: ToolResult { seen, exit_code: None, duration_ms, files } }
+}
