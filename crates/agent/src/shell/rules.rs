@@ -257,7 +257,12 @@ impl Call<'_, '_> {
                 };
             }
             Operands::Anything | Operands::Words => return Ok(Stream::Data),
-            Operands::OnePath if operands.len() > 1 || operands.iter().any(|a| !a.is_single()) => {
+            // Some take an option behind a file for the name of the second.
+            Operands::OnePath
+                if parsed.mixed
+                    || operands.len() > 1
+                    || operands.iter().any(|arg| !arg.is_single()) =>
+            {
                 return Err(format!("`{}` with a second file writes to it", self.program));
             }
             Operands::TextThenPaths if !parsed.has_any(rule.instead) => {

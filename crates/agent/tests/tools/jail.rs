@@ -12,15 +12,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use polyloop_agent::memories::Memories;
 use polyloop_agent::shell::{SAFE_PATH, Scope};
 use polyloop_agent::tool::bash::Bash;
+use polyloop_agent::tool::web_fetcher::PrivateAddresses;
 use polyloop_agent::tool::{Place, Run, Tool as _};
 use polyloop_sandbox::{Confinement, Exit, Helper, Job};
 use polyloop_session::policy::{Leave, Mode};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::{Call, Ground, PATIENCE, block_on, unasked};
+use super::web;
+use crate::{Call, PATIENCE, block_on, unasked};
 
 /// The first argument that makes this program the server in a jail; the second is the directory
 /// of the world, the third a file with a list of scripts, the fourth how they are run.
@@ -247,11 +250,19 @@ pub fn serve(world: &str, list: &str, how: &str) {
     let cwd = Path::new(world).canonicalize().unwrap().join("work");
     let scripts: Vec<String> = serde_json::from_slice(&fs::read(list).unwrap()).unwrap();
     let place = Place {
-        cwd,
-        forbidden: Vec::new(),
+        root: None,
+        plans: None,
         outputs: None,
+        todos: None,
+        memories: Memories::unkept().unwrap().of(None),
+        forbidden: Vec::new(),
+        journal: None,
+        cwd,
+        rules: Default::default(),
         command_time_max: SCRIPT_TIME_MAX,
-        ..(*Ground::new().place).clone()
+        sandbox: false,
+        helper: Helper::this_program(),
+        web: web::reach(PrivateAddresses::Allowed),
     };
     let place = Arc::new(place);
     for script in scripts {

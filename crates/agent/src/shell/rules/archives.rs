@@ -19,7 +19,7 @@ pub(super) fn tar(call: &Call<'_, '_>) -> Result<Stream, String> {
     let Some((first, mut rest)) = call.args.split_first() else {
         return Err("`tar` with nothing to do".to_owned());
     };
-    let mut letters = first.exact().unwrap_or_default();
+    let mut letters = first.exact().ok_or("`tar` with words that are not known yet")?;
     if letters == "--list" {
         letters = "-t";
     }

@@ -45,6 +45,8 @@ pub(super) struct Parsed {
     /// Each option as the table writes it, with its value.
     pub(super) options: Vec<(String, Option<Arg>)>,
     pub(super) operands: Vec<Arg>,
+    /// An option stands behind an operand.
+    pub(super) mixed: bool,
 }
 
 impl Parsed {
@@ -112,6 +114,7 @@ impl Spec {
             match &arg.kind {
                 Kind::Literal if options && arg.text == "--" => options = false,
                 Kind::Literal if options && dashed => {
+                    parsed.mixed |= !parsed.operands.is_empty();
                     self.option(call, arg, &mut args, &mut parsed)?;
                 }
                 Kind::Literal | Kind::Matched | Kind::Pipe | Kind::Found(_) => {
@@ -159,6 +162,8 @@ impl Spec {
         let unknown =
             || format!("`{}` with the option `{}` is not on the list", call.program, arg.shown());
         let text = arg.text.as_str();
+        // Behind an operand some programs take no options any more, but all words for files.
+        let late = !parsed.operands.is_empty();
         if text.starts_with("--") {
             let (name, joined) = match text.split_once('=') {
                 Some((name, value)) => (name, Some(Arg::literal(value))),
@@ -172,12 +177,8 @@ impl Spec {
                     Some(check_value(call, kind, &value).map(|()| value).ok_or_else(unknown)?)
                 }
                 (Takes::Value(kind) | Takes::Next(kind), None) => {
-                    let value = next_value(call, kind, rest).ok_or_else(unknown)?;
                     // Some other version of the program might take the word for an operand.
-                    let plain = kind != "word"
-                        || (!value.text.starts_with('-')
-                            && call.path(&value, Want::Content).is_ok());
-                    Some(value).filter(|_| plain).ok_or_else(unknown).map(Some)?
+                    Some(next_value(call, kind, rest, true).ok_or_else(unknown)?)
                 }
             };
             parsed.options.push((name.to_owned(), value));
@@ -205,13 +206,13 @@ impl Spec {
                     Some(check_value(call, kind, &value).map(|()| value).ok_or_else(unknown)?)
                 }
                 Takes::Next(kind) if joined.is_empty() && first => {
-                    Some(next_value(call, kind, rest).ok_or_else(unknown)?)
+                    Some(next_value(call, kind, rest, late).ok_or_else(unknown)?)
                 }
                 // Whoever takes letters for options finds none among digits.
                 Takes::Next("number") if first && joined.bytes().all(|b| b.is_ascii_digit()) => {
                     Some(Arg::literal(joined))
                 }
-                Takes::Value(kind) => Some(next_value(call, kind, rest).ok_or_else(unknown)?),
+                Takes::Value(kind) => Some(next_value(call, kind, rest, late).ok_or_else(unknown)?),
                 Takes::Next(_) | Takes::Maybe(_) => return Err(unknown()),
             };
             parsed.options.push((name, value));
@@ -221,12 +222,18 @@ impl Spec {
     }
 }
 
+/// The next word; one that might be taken for an operand must be a file that may be read.
 fn next_value<'a>(
     call: &Call<'_, '_>,
     kind: &str,
     rest: &mut impl Iterator<Item = &'a Arg>,
+    perhaps_operand: bool,
 ) -> Option<Arg> {
     let value = rest.next().filter(|value| value.is_single())?;
+    let plain = || !value.text.starts_with('-') && call.path(value, Want::Content).is_ok();
+    if perhaps_operand && kind == "word" && !plain() {
+        return None;
+    }
     check_value(call, kind, value).map(|()| value.clone())
 }
 

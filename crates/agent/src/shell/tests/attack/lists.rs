@@ -15,6 +15,11 @@ pub(super) const WRITES: &[&str] = &[
     "bunzip2 -k a.bz2",
     "unzip -po a.zip -d x",
     "xxd -ac 4 b.txt",
+    "xxd a.txt -i",
+    "xxd a.txt -c 4",
+    "uniq a.txt -c",
+    "tar \"$(echo --index-file=x)\" -tvf a.tar",
+    "tar $x -tf a.tar",
     "xxd -c4o b.txt",
     "tree -L2o x",
     "tree -I2o x y",
@@ -164,6 +169,9 @@ pub(super) const WRITES: &[&str] = &[
 ];
 
 pub(super) const LEAVES_OR_SHOWS: &[&str] = &[
+    "awk 1 a.txt -F /etc/passwd",
+    "sort a.txt -k /etc/passwd",
+    "cut -f1 a.txt -d ../out/victim",
     "curl x",
     "dig x",
     "host x",
