@@ -52,7 +52,12 @@ pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
     };
     let mut judgement = judged.unwrap_or_else(|why| refused(name, why));
     // Leave for a tool is none for what must be asked about wherever it comes from.
-    let reaches_out = judgement.effect == Effect::Edit && !judgement.confined;
+    let reaches_out = match judgement.effect {
+        Effect::Edit => !judgement.confined,
+        // A reading tool that would leave the working directory.
+        Effect::Execute => name != "bash",
+        Effect::Read | Effect::Network | Effect::Question | Effect::Plan => false,
+    };
     let of_tool = place.rules.of_tool(name);
     // A batch is what its parts are.
     let must_ask = reaches_out || name == tool::batch::NAME;

@@ -162,7 +162,8 @@ fn branch(place: &Place) -> Option<String> {
 /// the provider.
 fn told(place: &Place, name: &str) -> Option<String> {
     let path = place.cwd.join(name).canonicalize().ok()?;
-    if !path.starts_with(&place.cwd) || is_forbidden(&path, place) {
+    let closed = is_forbidden(&path, place) || place.rules.closes(&path, &place.cwd);
+    if !path.starts_with(&place.cwd) || closed {
         return None;
     }
     let text = regular(&path, TOLD_BYTES_MAX)?;

@@ -124,18 +124,32 @@ impl Rules {
         self.of_path(path, cwd).is_some_and(|rule| rule.says != Says::Allow)
     }
 
-    /// About a script for `bash`, with the paths that its words name.
-    pub fn of_command(&self, script: &str, scope: &Scope, cwd: &Path) -> Option<Rule> {
+    /// About a script for `bash` that runs in `directory`, with the paths that its words name.
+    pub fn of_command(
+        &self,
+        script: &str,
+        scope: &Scope,
+        directory: &Path,
+        cwd: &Path,
+    ) -> Option<Rule> {
         if self.lines.is_empty() {
             return None;
         }
-        let parts = shell::rough_parts(script);
+        let mut parts = shell::rough_parts(script);
+        match scope.commands(script) {
+            // All of it is known, to the letter.
+            Some(exact) => {
+                parts.hidden = false;
+                parts.commands.extend(exact);
+            }
+            None => parts.hidden |= self.is_doubtful(script, &parts),
+        }
         let strict = self.strictest_of(|line| match &line.about {
             About::Command(words) if line.says != Says::Allow => {
                 parts.commands.iter().any(|command| begins_somewhere(command, words))
             }
             About::Path(pattern) if line.says != Says::Allow => {
-                let named = |word: &String| is_named(pattern, word, cwd);
+                let named = |word: &String| is_named(pattern, word, directory, cwd);
                 parts.commands.iter().flatten().any(named)
             }
             About::Tool(_) | About::Command(_) | About::Path(_) => false,
@@ -143,10 +157,32 @@ impl Rules {
         strict.or_else(|| self.unseen(&parts)).or_else(|| self.allowed(script, scope))
     }
 
-    /// With denied commands, one that cannot be made out is asked about.
+    /// Whether the script could be read in two ways, or words of a command that is not to run
+    /// stand for others.
+    fn is_doubtful(&self, script: &str, parts: &shell::RoughParts) -> bool {
+        const READ_OTHERWISE: &[&str] = &["#", "<<", "$'"];
+        if READ_OTHERWISE.iter().any(|mark| script.contains(mark)) {
+            return true;
+        }
+        let strict = self.lines.iter().filter(|line| line.says != Says::Allow);
+        let programs: Vec<&String> = strict
+            .filter_map(|line| match &line.about {
+                About::Command(words) => words.first(),
+                About::Tool(_) | About::Path(_) => None,
+            })
+            .collect();
+        let stands_for_others = |word: &String| word.contains(['$', '`', '{', '*', '?', '[']);
+        parts.commands.iter().any(|command| {
+            command.iter().any(|word| programs.contains(&word))
+                && command.iter().any(stands_for_others)
+        })
+    }
+
+    /// Where something is not to run, or not to be touched, unasked, a script that cannot be made
+    /// out is asked about.
     fn unseen(&self, parts: &shell::RoughParts) -> Option<Rule> {
-        let denies = |line: &&Line| line.says == Says::Deny && line.about.is_command();
-        let line = self.lines.iter().find(denies)?;
+        let strict = |line: &&Line| line.says != Says::Allow && !line.about.is_tool();
+        let line = self.lines.iter().find(strict)?;
         let text = format!("{} (and what this runs cannot be seen)", line.text);
         parts.hidden.then(|| Rule { says: Says::Ask, line: text.into() })
     }
@@ -253,6 +289,10 @@ impl About {
     fn is_command(&self) -> bool {
         matches!(self, About::Command(_))
     }
+
+    fn is_tool(&self) -> bool {
+        matches!(self, About::Tool(_))
+    }
 }
 
 fn line(text: &str) -> Result<Line, String> {
@@ -334,9 +374,9 @@ impl Pattern {
 }
 
 /// Whether a word of a command may be the name of what is meant, as it stands or where it leads.
-fn is_named(pattern: &Pattern, word: &str, cwd: &Path) -> bool {
+fn is_named(pattern: &Pattern, word: &str, directory: &Path, cwd: &Path) -> bool {
     let values = std::iter::once(word).chain(word.split_once('=').map(|(_, value)| value));
-    let mut paths = values.map(|value| crate::patch::path::normal(&cwd.join(value)));
+    let mut paths = values.map(|value| crate::patch::path::normal(&directory.join(value)));
     paths.any(|path| {
         pattern.is_at(&path, cwd) || pattern.is_at(&crate::patch::path::real(&path), cwd)
     })

@@ -94,6 +94,16 @@ impl Scope {
             && walk::script_beside(unwrapped.as_deref().unwrap_or(script), self, allows).is_ok()
     }
 
+    /// The words of every command in it that is not of the shell itself, if all are certain.
+    pub fn commands(&self, script: &str) -> Option<Vec<Vec<String>>> {
+        let found = std::cell::RefCell::new(Vec::new());
+        let take = |argv: &[&str]| {
+            found.borrow_mut().push(argv.iter().map(|word| (*word).to_owned()).collect());
+            true
+        };
+        self.is_safe_beside(script, &take).then(|| found.take())
+    }
+
     /// The same for a command whose words are known.
     pub fn judge_argv(&self, argv: &[String]) -> Judged {
         let bytes = argv.iter().map(String::len).sum::<usize>();

@@ -42,7 +42,7 @@ pub fn run(args: &CheckArgs, start_dir: &Path) -> ExitCode {
                 }
             };
             let judged = scope.judge(script);
-            let (decision, reason) = match rules.of_command(script, &scope, &cwd) {
+            let (decision, reason) = match rules.of_command(script, &scope, &cwd, &cwd) {
                 Some(Rule { says, line }) => (word(says), format!("by the rule `{line}`")),
                 None => (decision(&judged), judged.reason.to_string()),
             };

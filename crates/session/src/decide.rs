@@ -8,7 +8,7 @@ use crate::event::{Agent, Event, Setting, Stop, Work};
 use crate::id::{Text, Timestamp, WaitId};
 use crate::item::Part;
 use crate::next::turn_started;
-use crate::policy::{Effect, Judgement, Mode};
+use crate::policy::{Effect, Judgement, Mode, RULE_ADVICE, Says};
 use crate::state::{Explain, Fate, OpenWait, State, ToolPhase};
 use crate::wait::{self, Answer, Ask, Instead, Then, Who};
 
@@ -283,6 +283,10 @@ fn decision(reply: WaitReply, judgement: &Judgement) -> Result<Answer, Refusal> 
                 return Err(Refusal::NotAnEdit);
             }
             if let Some(reason) = theirs.refusal {
+                return Err(Refusal::Refused { reason });
+            }
+            if let Some(rule) = theirs.rule.as_ref().filter(|rule| rule.says == Says::Deny) {
+                let reason = format!("{RULE_ADVICE} {}", rule.line).into();
                 return Err(Refusal::Refused { reason });
             }
             let grants = if always { theirs.keys.clone() } else { Vec::new() };

@@ -25,7 +25,7 @@ fn rules(text: &str) -> Rules {
 }
 
 fn says(rules: &Rules, script: &str, cwd: &Path) -> Option<Says> {
-    rules.of_command(script, &Scope::new(cwd, &[]), cwd).map(|rule| rule.says)
+    rules.of_command(script, &Scope::new(cwd, &[]), cwd, cwd).map(|rule| rule.says)
 }
 
 #[test]
@@ -125,6 +125,41 @@ fn paths_are_known_by_where_they_lead() {
     }
     assert_eq!(says(&rules, "cat a.txt", &ground.cwd), None);
     assert_eq!(rules.denied_paths(&ground.cwd), [ground.cwd.join("secret"), "/srv/x".into()]);
+}
+
+#[test]
+fn a_denied_command_is_not_hidden_from_an_allowing_rule() {
+    let ground = ground();
+    let rules = rules("allow command git\ndeny command git push");
+    for script in [
+        "git status # don't\ngit push # '",
+        "cat <<EOF\nit's\nEOF\ngit push\necho 'x'",
+        "x=push; git $x origin",
+        "git {push,origin}",
+        "git $'pu\\x73h'",
+        "git $x",
+    ] {
+        let says = says(&rules, script, &ground.cwd);
+        assert!(matches!(says, Some(Says::Deny | Says::Ask)), "{script}: {says:?}");
+    }
+    assert_eq!(says(&rules, "git commit -m x", &ground.cwd), Some(Says::Allow));
+    let asks = super::Rules::parse("ask command rm").unwrap();
+    let script = "echo a # don't\nrm -rf src # '";
+    assert_eq!(says(&asks, script, &ground.cwd), Some(Says::Ask));
+}
+
+#[test]
+fn paths_are_those_of_the_session_wherever_a_command_runs() {
+    let ground = ground();
+    let rules = rules("deny path secret");
+    let inner = ground.cwd.join("secret");
+    let of = |script: &str, at: &Path| {
+        let scope = Scope::new(at, &[]);
+        rules.of_command(script, &scope, at, &ground.cwd).map(|rule| rule.says)
+    };
+    assert_eq!(of("cat key", &inner), Some(Says::Deny));
+    assert_eq!(of("cat ../key", &inner.join("deep")), Some(Says::Deny));
+    assert_eq!(of("cat a.txt", &ground.cwd), None);
 }
 
 #[test]

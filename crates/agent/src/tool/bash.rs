@@ -202,7 +202,7 @@ fn judgement(args: &Args, place: &Place) -> Judgement {
         plan_file: None,
         covers: judged.covers,
         keys: judged.keys,
-        rule: place.rules.of_command(&args.script, &scope, &directory),
+        rule: place.rules.of_command(&args.script, &scope, &directory, &place.cwd),
     }
 }
 

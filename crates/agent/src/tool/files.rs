@@ -126,7 +126,17 @@ impl Target {
             let (path, real) = (self.shown(), shown(&self.real.to_string_lossy()));
             return Err(format!("{path}: outside the working directory by now (really {real})"));
         }
-        Ok(())
+        let strict = self.rule.as_ref().filter(|rule| match rule.says {
+            Says::Deny => true,
+            Says::Ask => run.unasked.is_some(),
+            Says::Allow => false,
+        });
+        match strict {
+            Some(rule) => {
+                Err(format!("{}: leads by now to what a rule closes: {}", self.shown(), rule.line))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The path in a sentence.

@@ -84,6 +84,9 @@ fn open(place: &Place, path: &str, ending: &str) -> Result<Option<Skill>, String
         _ => {}
     }
     let target = Target::find(&format!("{path}{ending}"), place, Names::File, Links::FollowInside)?;
+    if place.rules.closes(&target.real, &place.cwd) {
+        return Ok(None);
+    }
     let opened = target.root.open_file(&target.relative).map_err(|error| target.explain(error));
     let Some((file, stat)) = opened? else { return Ok(None) };
     let bytes = u64::try_from(stat.st_size).unwrap_or_default();

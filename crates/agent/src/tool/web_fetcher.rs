@@ -107,7 +107,11 @@ fn judgement(wanted: &Wanted) -> Judgement {
     command.extend(headers.map(Text::from));
     command.extend(wanted.body.iter().map(|body| Text::from(body.text.as_str())));
     let (what, covers) = match wanted.is_plain() {
-        true => (format!("{NAME}:{method} {host}"), format!("{method} requests to {host}")),
+        true => {
+            let scheme = wanted.url.scheme();
+            let covers = format!("{method} requests to {scheme}://{host}");
+            (format!("{NAME}:{method} {scheme}://{host}"), covers)
+        }
         false => (
             format!("{NAME}:{method} {url} {}", wanted.digest()),
             "exactly this request".to_owned(),

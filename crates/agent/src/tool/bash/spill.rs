@@ -27,8 +27,11 @@ impl Spill {
         if path.as_os_str().len() > PATH_BYTES_MAX {
             return None;
         }
-        tokio::fs::create_dir_all(outputs).await.ok()?;
-        let file = File::create_new(&path).await.ok()?;
+        // Nobody's but the server's, like the session's log.
+        let mut make = tokio::fs::DirBuilder::new();
+        make.recursive(true).mode(0o700).create(outputs).await.ok()?;
+        let mut make = File::options();
+        let file = make.write(true).create_new(true).mode(0o600).open(&path).await.ok()?;
         let mut spill = Spill { path, file, bytes: 0 };
         spill.push(before).await;
         Some(spill)
