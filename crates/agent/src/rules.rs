@@ -139,7 +139,7 @@ impl Rules {
         match scope.commands(script) {
             // All of it is known, to the letter.
             Some(exact) => {
-                parts.hidden = false;
+                parts.hidden &= exact.iter().any(|command| shell::runs_unseen(command));
                 parts.commands.extend(exact);
             }
             None => parts.hidden |= self.is_doubtful(script, &parts),

@@ -38,7 +38,7 @@ mod tests;
 mod walk;
 mod words;
 
-pub use parts::{RoughParts, rough_parts};
+pub use parts::{RoughParts, rough_parts, runs_unseen};
 pub use place::{SAFE_PATH, Scope};
 pub use words::{literal_argv, quote};
 

@@ -71,7 +71,8 @@ fn what_cannot_be_seen_is_asked_about_where_something_is_denied() {
     {
         assert_eq!(says(&denies, script, &ground.cwd), Some(Says::Ask), "{script}");
     }
-    assert_eq!(says(&rules("ask command rm"), "$x push", &ground.cwd), None);
+    assert_eq!(says(&rules("ask command rm"), "$x push", &ground.cwd), Some(Says::Ask));
+    assert_eq!(says(&rules("ask tool bash"), "$x push", &ground.cwd), None);
 }
 
 #[test]

@@ -13,6 +13,12 @@ const DEPTH_MAX: usize = 4;
 /// Runs what nobody reads here.
 const UNSEEN: &[&str] = &[".", "eval", "source"];
 
+/// Whether a command runs what nobody reads here: a file, what is piped into it, its words.
+pub fn runs_unseen(command: &[String]) -> bool {
+    let program = command.first().map(String::as_str).unwrap_or_default();
+    UNSEEN.contains(&program) || is_interpreter(program)
+}
+
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RoughParts {
     /// The words of each, and the files it writes to.
