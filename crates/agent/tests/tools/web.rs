@@ -620,7 +620,7 @@ fn judged() {
     assert_eq!(&*get.reason, "fetches from example.org");
     let words: Vec<&str> = get.command.iter().map(|word| &**word).collect();
     assert_eq!(words, ["web_fetcher", "GET", "https://example.org/a?b=c"]);
-    assert_eq!(&*get.covers, "GET requests to example.org, for this session");
+    assert_eq!(&*get.covers, "GET requests to https://example.org, for this session");
     for (mode, asks) in [
         (Mode::Suggest, true),
         (Mode::AutoEdit, true),
