@@ -220,15 +220,18 @@ fn is_system(started: &str) -> bool {
 }
 
 /// Programs that rules allow. A new rule is a new name here, so that nothing runs by accident.
-const REAL: &str = "[ arch awk b2sum base32 base64 basename bash bat bc bzcat cal cat cc cksum cmp \
-    column comm cut date df diff dir dirname dpkg dpkg-query du echo egrep env expand expr factor fgrep \
-    fd file find fmt fold free g++ gawk gcc getconf git grep groups head hexdump hostname iconv id \
-    ip join jq locale logname ls lsblk lscpu make cmake mawk md5sum namei netstat nice nl nm node \
-    nproc numfmt objdump od openssl paste perl pgrep pidof pip pip3 pr printenv printf ps psql pwd \
-    python3 readelf readlink realpath rev rg sed seq sha1sum sha224sum sha256sum sha384sum \
-    sha512sum shuf size sleep sort sqlite3 ss ssh stat strings sum tac tail tar test timeout tr \
-    tree true false tsort tty uname unexpand uniq unxz unzip uptime users vim vmstat w wc whereis \
-    which who whoami wget curl xargs xxd xzcat yq zcat zipinfo unzstd bunzip2 cargo rustc docker";
+const REAL: &str = "[ arch awk b2sum base32 base64 basename bash bat batcat bc bun bunzip2 bzcat bzip2 c++ cal \
+    cargo cat cc cksum clang clang++ cmake cmp column comm command curl cut date deno df diff \
+    dir dirname docker dpkg dpkg-query du echo egrep env expand expr factor false fd fdfind \
+    fgrep file find fmt fold free g++ gawk gcc getconf git go grep groups gunzip gzip hd head \
+    help hexdump hostname iconv id ip join jq ld less locale logname look ls lsb_release lsblk \
+    lscpu lsmod lua lzcat make mawk md5sum namei ncal netstat nice ninja nl nm node nproc numfmt \
+    objdump od openssl paste perl pgrep php pidof pip pip3 podman pr printenv printf ps psql pwd \
+    python python2 python3 readelf readlink realpath rev rg ruby ruff rustc rustfmt sed seq sh \
+    sha1sum sha224sum sha256sum sha384sum sha512sum shuf size sleep sort sqlite3 ss ssh stat \
+    strings sum tac tail tar test timeout tr tree true tsort tty type ulimit umask uname \
+    unexpand uniq unxz unzip unzstd uptime users uv vdir vim vmstat w wc wget whereis which who \
+    whoami xargs xxd xz xzcat yq zcat zipinfo zsh zstd zstdcat";
 
 fn look(dir: &Path, seen: &mut BTreeMap<PathBuf, Seen>) {
     for entry in fs::read_dir(dir).unwrap().flatten() {

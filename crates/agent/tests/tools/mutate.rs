@@ -21,6 +21,9 @@ const RUNS: usize = 200;
 /// Scripts that are run one after the other before their traces are looked at.
 const BATCH: usize = 50;
 
+/// With so many there is enough to look into.
+const PROBLEMS_MAX: usize = 5;
+
 /// Words and signs that change what a command does.
 const PIECES: &[&str] = &[
     "-delete",
@@ -261,7 +264,7 @@ fn mutated() {
     let seed = u64::try_from(number("POLYLOOP_SEED", 1)).unwrap();
     let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let corpus = corpus();
-    let jail = Jail::new();
+    let mut jail = Jail::new();
     let scope = jail.scope();
     let (mut of_safe, mut still_safe) = (0usize, 0usize);
     let mut safe = BTreeSet::new();
@@ -281,11 +284,17 @@ fn mutated() {
     while chosen.len() < runs_max && !safe.is_empty() {
         chosen.push(safe.swap_remove(dice.roll(safe.len())));
     }
+    let mut problems = Vec::new();
     for batch in chosen.chunks(BATCH) {
         if let Err(problem) = jail.run(batch) {
-            panic!("seed {seed}: {problem}");
+            problems.push(problem);
+            jail = Jail::new();
+        }
+        if problems.len() >= PROBLEMS_MAX {
+            break;
         }
     }
+    assert!(problems.is_empty(), "seed {seed}: {problems:#?}");
     let watched = if jail.is_watched() { "watched by strace" } else { "without strace" };
     println!(
         "{commands} mutated, {still_safe} of {of_safe} from harmless ones safe, {} of {kinds} safe \
