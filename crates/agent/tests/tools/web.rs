@@ -634,8 +634,9 @@ fn judged() {
     }
     let granted =
         |args: Value| verdict(&judge(args), Mode::Suggest, &get.keys, true) == Verdict::Allow;
-    assert!(granted(json!({ "url": "http://EXAMPLE.org/other" })));
+    assert!(granted(json!({ "url": "https://EXAMPLE.org/other" })));
     for other in [
+        json!({ "url": "http://example.org/" }),
         json!({ "url": "https://example.org:8443/" }),
         json!({ "url": "https://www.example.org/" }),
         json!({ "url": "https://example.org./" }),
