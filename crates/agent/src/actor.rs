@@ -18,6 +18,7 @@ use polyloop_session::event::{Level, Setting, Settings};
 use polyloop_session::policy::Mode;
 use polyloop_session::shown;
 use polyloop_session::state::{AUTO_RESUME_VIA, ToolPhase};
+use polyloop_session::undo::Which;
 use polyloop_session::wait::Who;
 use polyloop_session::{
     Command, Event, Growth, Limits, Live, LogEntry, MessageId, Refusal, Seq, SessionId, State,
@@ -38,7 +39,10 @@ use crate::tool::{Place, ToolSpec};
 
 mod attach;
 mod decisions;
+mod undo;
 mod work;
+
+pub use undo::{UndoError, Undone};
 
 pub const MAILBOX_REQUESTS_MAX: usize = 64;
 
@@ -133,6 +137,15 @@ pub(crate) enum Request<V: View> {
     },
     /// End in good order: the server stops.
     Close,
+    Undo {
+        which: Which,
+        by: Who,
+        reply: oneshot::Sender<Result<Undone, UndoError>>,
+    },
+    /// The newest entry, and what is shown of open items there.
+    Shown {
+        reply: oneshot::Sender<(Seq, Vec<Growth>)>,
+    },
 }
 
 pub struct Attach<V: View> {
@@ -354,6 +367,18 @@ impl<V: View> Actor<V> {
                 self.close().await?;
                 return Ok(Flow::End);
             }
+            Request::Undo { which, by, reply } => {
+                let done = self.undo(which, by).await;
+                let failed = match &done {
+                    Err(UndoError::Store(why)) => Some(LogError::store("session", why)),
+                    Ok(_) | Err(UndoError::Refused(_) | UndoError::Conflicts(_)) => None,
+                };
+                let _ = reply.send(done);
+                return failed.map_or(Ok(Flow::GoOn), Err);
+            }
+            Request::Shown { reply } => {
+                let _ = reply.send((self.state.last_seq(), self.live.growths().collect()));
+            }
         }
         Ok(Flow::GoOn)
     }
@@ -532,6 +557,7 @@ fn must_reach_disk(event: &Event) -> bool {
         | Event::TurnEnded { .. } => true,
         Event::ItemCompleted { result, .. } => result.is_some(),
         Event::SandboxRefused { .. } => true,
+        Event::FilesTouched { .. } | Event::Undone { .. } => true,
         _ => false,
     }
 }

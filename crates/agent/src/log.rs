@@ -6,12 +6,16 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use polyloop_session::event::Adopted;
 use polyloop_session::{Event, Growth, Live, LogEntry, Seq, SessionId, State, Text, Timestamp};
 
 pub mod files;
+mod fork;
 pub mod memory;
+
+pub use fork::{Fork, ForkedAt, TakenGrowth};
 
 #[cfg(test)]
 mod conformance;
@@ -55,7 +59,21 @@ pub trait Log: Send + Sync + 'static {
         id: &'a SessionId,
         at: Timestamp,
     ) -> BoxFuture<'a, Result<bool, LogError>>;
+
+    /// Makes a session of a copy of another's entries: a whole one, or none. The other stays as
+    /// it is, and may be written meanwhile by whoever told of its growth.
+    fn fork<'a>(&'a self, fork: &'a Fork) -> BoxFuture<'a, Result<ForkedAt, LogError>>;
+
+    /// A content that a writer kept under its hash.
+    fn kept_content<'a>(
+        &'a self,
+        id: &'a SessionId,
+        hash: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Bytes>, LogError>>;
 }
+
+/// Of all contents that are kept for undo in one session.
+pub const KEPT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// A lease on one session: while it lives, nobody else appends.
 pub trait Writer: Send {
@@ -76,6 +94,14 @@ pub trait Writer: Send {
 
     /// Adds a line that is never replayed.
     fn audit<'a>(&'a mut self, line: &'a str) -> BoxFuture<'a, Result<(), LogError>>;
+
+    /// Keeps a file's content beside the log, until the session is put away; it reaches the disk
+    /// with the next batch that does. False where there is no room for it.
+    fn keep_content<'a>(
+        &'a mut self,
+        hash: &'a str,
+        content: &'a Bytes,
+    ) -> BoxFuture<'a, Result<bool, LogError>>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -56,15 +56,16 @@ mod tests;
 mod text;
 
 pub(crate) use apply::{
-    is_unsupported, make_directory, put_where_nothing_is, spare_name, unmake_directories,
+    is_unsupported, make_directory, missing_directories, put_where_nothing_is, remove_directory,
+    spare_name, unmake_directories,
 };
 pub use error::PatchError;
 pub(crate) use journal::{Does, Fact, Facts, Flush, Named, Open};
 pub use journal::{Journal, Replayed, Said};
 pub use parse::{Patch, parse};
 pub use path::shown;
-pub(crate) use plan::plan_content;
 pub use plan::{Plan, plan};
+pub(crate) use plan::{Revert, Reverted, Was, plan_content, plan_reverts};
 pub use protected::is_protected;
 pub(crate) use report::touched_at;
 pub use report::{Change, Operation, Touched, touched};

@@ -13,7 +13,7 @@ use polyloop_session::policy::{Effect, Judgement, Risk, Says};
 use polyloop_session::{Answerable, CallId, ItemId, Report, Stream, Text};
 
 use crate::rules;
-use crate::tool::{self, Place, Progress, Run};
+use crate::tool::{self, Place, Progress, Run, Touches};
 
 mod ask;
 
@@ -41,6 +41,11 @@ pub enum Performed {
         json: Text,
     },
     Report(Report),
+    /// A tool is about to change files; it waits until its stream is asked for more.
+    Touches {
+        item: ItemId,
+        touches: Touches,
+    },
 }
 
 /// What a call would do. One that cannot be judged (no such tool, arguments that do not fit) never
@@ -115,6 +120,7 @@ pub fn run(ran: Ran) -> BoxStream<'static, Performed> {
             Progress::Ended { end, result } => {
                 Performed::Report(Report::ToolEnded { item, end, result: Box::new(result) })
             }
+            Progress::Touches(touches) => Performed::Touches { item, touches },
             Progress::Stopped { reason, result } => {
                 let (result, answerable) = (Box::new(result), Answerable::default());
                 Performed::Report(Report::ToolStopped { item, reason, result, answerable })

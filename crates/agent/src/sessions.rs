@@ -24,6 +24,10 @@ use crate::log::{LinePlace, LogError, OpenMode, Summary};
 use crate::subscriber::{Ending, Power, Presence, View};
 use crate::todos::Todos;
 
+mod fork;
+
+pub use fork::Forked;
+
 /// How often a request is tried when the session goes to sleep in that very moment.
 const OPEN_TRIES_MAX: u32 = 3;
 

@@ -2,12 +2,15 @@
 //! use.
 
 use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use polyloop_session::{SessionId, Timestamp};
 
 use crate::log::files::{file_time, free_name};
+
+/// Of a todos file that a fork takes along; a longer one is cut.
+const COPIED_BYTES_MAX: u64 = 1024 * 1024;
 
 pub const LINK_NAME: &str = ".terraine-todos.md";
 
@@ -46,6 +49,19 @@ impl Todos {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
             Err(error) => Err(error),
         }
+    }
+
+    /// Gives a session what another one's file says; the template where that one has none.
+    pub fn copy(&self, from: &SessionId, to: &SessionId, at: Timestamp) -> io::Result<()> {
+        let mut text = String::new();
+        match OpenOptions::new().read(true).open(self.path(from)) {
+            Ok(file) => file.take(COPIED_BYTES_MAX).read_to_string(&mut text).map(|_| ())?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.create(to, at),
+            Err(error) => return Err(error),
+        }
+        let (old, new) = (format!("Session ID: `{from}`"), format!("Session ID: `{to}`"));
+        let mut file = OpenOptions::new().write(true).create_new(true).open(self.path(to))?;
+        file.write_all(text.replacen(&old, &new, 1).as_bytes())
     }
 
     /// Puts a session's file away, and takes down the link if it leads there.

@@ -36,16 +36,19 @@ pub mod multiedit;
 pub mod read;
 pub mod recall;
 pub mod remember;
+pub(crate) mod revert;
 pub mod search_memories;
 pub mod skill;
 pub(crate) mod skills;
 mod todo_list;
 pub mod todo_read;
 pub mod todo_write;
+mod touches;
 pub mod web_fetcher;
 pub mod write_file;
 
 pub use files::TEXT_BYTES_MAX;
+pub use touches::Touches;
 
 /// What a tool tells the model about itself.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,6 +162,9 @@ pub enum Progress {
         reason: Text,
         result: ToolResult,
     },
+    /// It is about to change files: recorded before the stream is asked for more, and only then
+    /// done.
+    Touches(Touches),
 }
 
 /// All tools, in the order clients see them.

@@ -251,6 +251,8 @@ impl Call {
                     assert!(self.stream.next().await.is_none());
                     return Ended { output: self.output, end, result };
                 }
+                // Recorded before it is done; here nobody does.
+                Progress::Touches(_) => {}
                 Progress::Stopped { result, .. } => {
                     assert!(self.stream.next().await.is_none());
                     return Ended { output: self.output, end: End::Failed, result };

@@ -13,6 +13,7 @@ pub mod chat;
 pub mod conn;
 pub mod cursor;
 pub mod detect;
+mod edits;
 mod frame;
 mod ids;
 mod image;

@@ -1,8 +1,9 @@
 //! The shapes of the REST interface.
 
-use polyloop_session::event::Agent;
+use polyloop_session::event::{Agent, Skipped};
+use polyloop_session::item::{FileChange, Operation};
 use polyloop_session::policy::Mode;
-use polyloop_session::{SessionId, Text, Timestamp};
+use polyloop_session::{Seq, SessionId, Text, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::time::iso;
@@ -41,6 +42,51 @@ impl<'a> Switched<'a> {
         Switched { message: "Session switched successfully", session_id, todos_file, link_path }
     }
 }
+
+/// What taking edits back did.
+#[derive(Serialize)]
+pub struct Undone<'a> {
+    pub id: &'a SessionId,
+    /// By this number it can be taken back itself.
+    pub seq: Seq,
+    pub files: Vec<Changed<'a>>,
+    /// Directories that are there again.
+    pub made: &'a [Text],
+    /// Directories that are gone again.
+    pub removed: &'a [Text],
+    pub skipped: &'a [Skipped],
+    pub note: &'static str,
+}
+
+pub const UNDO_NOTE: &str = "What commands changed is not taken back";
+
+#[derive(Serialize)]
+pub struct Changed<'a> {
+    path: &'a str,
+    operation: &'static str,
+}
+
+impl<'a> Changed<'a> {
+    pub fn new(file: &'a FileChange) -> Changed<'a> {
+        let operation = match file.operation {
+            Operation::Create => "create",
+            Operation::Update => "update",
+            Operation::Delete => "delete",
+            Operation::Move { .. } => "move",
+        };
+        Changed { path: &file.path, operation }
+    }
+}
+
+/// Why nothing was taken back.
+#[derive(Serialize)]
+pub struct UndoConflicts<'a> {
+    pub error: &'static str,
+    pub conflicts: &'a [Skipped],
+}
+
+pub const CONFLICTS_ERROR: &str =
+    "Nothing was taken back: these are not as the edits left them, or cannot be changed";
 
 /// Every error of the REST interface.
 #[derive(Serialize)]

@@ -1,4 +1,4 @@
-//! Sessions over HTTP: list, create, read, archive, switch. Every error is `{"error": text}`.
+//! Sessions over HTTP: list, create, read, archive, switch, fork, undo. Every error is `{"error": text}`.
 
 use std::sync::Arc;
 
@@ -23,6 +23,8 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::query::Query;
+
+mod edits;
 
 const PAGE_SESSIONS_MAX: usize = 10_000;
 
@@ -206,22 +208,28 @@ pub async fn archive(
     }
 }
 
-/// `POST /sessions/{id}:switch`.
+/// `POST /sessions/{id}:switch`, `:fork`, `:undo`.
 pub async fn act(
     State(app): State<Arc<App>>,
     target: Result<Path<String>, PathRejection>,
+    uri: Uri,
 ) -> Response {
     let target = target.map(|Path(target)| target).unwrap_or_default();
     let Some((id, action)) = target.rsplit_once(':') else {
         return error(StatusCode::NOT_FOUND, "Not Found");
     };
-    if action != "switch" {
-        return error(StatusCode::NOT_FOUND, "Not Found: the only action is :switch");
+    if !matches!(action, "switch" | "fork" | "undo") {
+        return error(StatusCode::NOT_FOUND, "Not Found: the actions are :switch, :fork and :undo");
     }
     let id = match SessionId::parse(id) {
         Ok(id) => id,
         Err(bad) => return bad_id(&bad),
     };
+    match action {
+        "fork" => return edits::fork(&app, id, &Query::of(&uri)).await,
+        "undo" => return edits::undo(&app, id, &Query::of(&uri)).await,
+        _ => {}
+    }
     if app.sessions.todos().is_none() {
         let text = "Todos storage not configured; set TODOS_STORE_PATH";
         return error(StatusCode::SERVICE_UNAVAILABLE, text);

@@ -6,7 +6,7 @@ use crate::decide::Limits;
 use crate::event::{CallOutcome, Event, Level, Purpose};
 use crate::growth::Stream;
 use crate::id::{CallId, ItemId, Text};
-use crate::item::{End, Fault, ItemKind, Opaque, ToolResult, Usage};
+use crate::item::{End, Fault, FileChange, ItemKind, Opaque, ToolResult, Usage};
 use crate::live::Live;
 use crate::policy::Judgement;
 use crate::retry::{self, Chance, Failed, Heal};
@@ -60,6 +60,13 @@ pub enum Report {
         level: Level,
         code: Text,
         text: Text,
+    },
+    /// A tool is about to change files, and waits until that is recorded.
+    ToolTouches {
+        item: ItemId,
+        files: Vec<FileChange>,
+        made: Vec<Text>,
+        removed: Vec<Text>,
     },
 }
 
@@ -122,7 +129,11 @@ pub fn absorb(state: &State, live: &Live, limits: &Limits, report: Report) -> Ve
         Report::ToolEnded { item, end, result } => match turn.items.get(&item) {
             Some(Item { tool: Some(ToolPhase::Running { .. }), stopped, .. }) => {
                 let text: Text = live.text(item, Stream::Output).into();
-                let result = Box::new(Stopped::before(stopped.as_deref(), *result));
+                let mut result = Box::new(Stopped::before(stopped.as_deref(), *result));
+                if state.edits().get(item).is_some() {
+                    // The content before stands in the log already.
+                    result.files.iter_mut().for_each(|file| file.before = None);
+                }
                 let seen = result.seen.as_ref().unwrap_or(&text);
                 let tokens = estimate_tokens(seen.len());
                 let result = Some(result);
@@ -141,6 +152,10 @@ pub fn absorb(state: &State, live: &Live, limits: &Limits, report: Report) -> Ve
             }
         }
         Report::Noticed { .. } => Vec::new(), // Taken in above.
+        Report::ToolTouches { item, files, made, removed } => match turn.runs(item) {
+            true => vec![Event::FilesTouched { item, files, made, removed }],
+            false => Vec::new(),
+        },
     }
 }
 

@@ -138,6 +138,9 @@ pub enum Refusal {
     TurnRunning,
     NothingToCompact,
     BypassNotAllowed,
+    NothingToUndo,
+    NoSuchEdit,
+    AlreadyUndone,
 }
 
 impl Refusal {
@@ -163,6 +166,9 @@ impl Refusal {
             Refusal::TurnRunning => "turn_running",
             Refusal::NothingToCompact => "nothing_to_compact",
             Refusal::BypassNotAllowed => "bypass_not_allowed",
+            Refusal::NothingToUndo => "nothing_to_undo",
+            Refusal::NoSuchEdit => "no_such_edit",
+            Refusal::AlreadyUndone => "already_undone",
         }
     }
 }
@@ -207,6 +213,14 @@ impl fmt::Display for Refusal {
             Refusal::BypassNotAllowed => f.write_str(
                 "Mode bypass is not allowed here; start the server with ALLOW_BYPASS=true",
             ),
+            Refusal::NothingToUndo => {
+                f.write_str("No file edit of this session is left to take back")
+            }
+            Refusal::NoSuchEdit => f.write_str(
+                "No file edit of this session has that number; give the number of a turn, of a \
+                 tool call, or of an undo",
+            ),
+            Refusal::AlreadyUndone => f.write_str("That was taken back already"),
         }
     }
 }

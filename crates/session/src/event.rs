@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::Strategy;
 use crate::growth::Growth;
-use crate::id::{CallId, ItemId, MessageId, Seq, Text, Timestamp, TurnId, WaitId};
-use crate::item::{End, Fault, ItemKind, Opaque, Part, ToolResult, Usage};
+use crate::id::{CallId, ItemId, MessageId, Seq, SessionId, Text, Timestamp, TurnId, WaitId};
+use crate::item::{End, Fault, FileChange, ItemKind, Opaque, Part, ToolResult, Usage};
 use crate::policy::{Judgement, Leave, Mode};
 use crate::wait::{Answer, Ask, Who};
 
@@ -203,6 +203,52 @@ pub enum Event {
         text: Text,
         code: Text,
     },
+
+    /// All before it is a copy of that session's log up to `upto`; from here it goes its own way.
+    Forked {
+        session: SessionId,
+        upto: Seq,
+        by: Who,
+    },
+    /// Recorded before an edit is made, so that a crash loses nothing that undo needs.
+    FilesTouched {
+        item: ItemId,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FileChange>,
+        /// Directories that are not there and will be, outermost first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        made: Vec<Text>,
+        /// Directories that are there and will not be, outermost first.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        removed: Vec<Text>,
+    },
+    /// File changes of these calls were taken back, or those of an earlier `Undone`.
+    Undone {
+        items: Vec<ItemId>,
+        /// What that did, so that it can be taken back too.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FileChange>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        made: Vec<Text>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        removed: Vec<Text>,
+        /// What was not taken back, and why.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        skipped: Vec<Skipped>,
+        /// What the paths are relative to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cwd: Option<Text>,
+        by: Who,
+        /// Of what the model is told.
+        tokens: u64,
+    },
+}
+
+/// A change that stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    pub path: Text,
+    pub reason: Text,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

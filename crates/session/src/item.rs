@@ -91,7 +91,7 @@ pub struct ToolResult {
     pub files: Vec<FileChange>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
     /// Relative to the working directory where it is inside it.
     pub path: Text,
@@ -105,15 +105,25 @@ pub struct FileChange {
     /// SHA-256 of the content after, in hex, so that undo can tell whether it changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Text>,
+    /// The permission bits before; absent where they did not change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
+    /// SHA-256 of the content before, in hex, where that is kept beside the log: it is no text, or
+    /// long.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before_blob: Option<Text>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Operation {
     Create,
+    #[default]
     Update,
     Delete,
-    Move { from: Text },
+    Move {
+        from: Text,
+    },
 }
 
 /// What one model call, or all calls of a turn, cost.

@@ -21,6 +21,7 @@ pub mod retry;
 pub mod shown;
 pub mod state;
 pub mod strategy;
+pub mod undo;
 pub mod wait;
 
 pub use absorb::{Answerable, Proposal, Report, absorb};

@@ -15,6 +15,10 @@ use crate::state::{Item, State, Stopped, ToolPhase, Turn, estimate_tokens};
 use crate::wait;
 
 pub const CRASH_REASON: &str = "The server stopped while the turn was running";
+pub const FORK_REASON: &str = "The session was forked while the turn was running";
+pub const FORKED_TOOL_TEXT: &str = "Interrupted: the session was forked while this was running. In \
+                                    the other session it went on; check what it did before \
+                                    repeating it.";
 pub const CRASHED_TOOL_TEXT: &str = "Interrupted: the server stopped while this was running. It \
                                      was not run again; check what it did before repeating it.";
 
@@ -22,12 +26,15 @@ pub const CRASHED_TOOL_TEXT: &str = "Interrupted: the server stopped while this 
 pub fn recover(state: &State, live: &Live) -> Vec<Event> {
     let Some(turn) = state.turn() else { return queued(state) };
     let mut events = Vec::new();
-    let stays = !turn.waits.is_empty() && turn.stopping.is_none();
+    let forked = state.is_fresh_fork();
+    // The same question, asked in two sessions, could be answered with yes in both.
+    let stays = !turn.waits.is_empty() && turn.stopping.is_none() && !forked;
     for (id, item) in &turn.items {
         match &item.tool {
             None => events.push(cut(*id, item, live, End::Cut)),
             Some(ToolPhase::Running { .. }) => {
-                events.push(crashed(*id, item, live.text(*id, Stream::Output)));
+                let why = if forked { FORKED_TOOL_TEXT } else { CRASHED_TOOL_TEXT };
+                events.push(crashed(*id, item, live.text(*id, Stream::Output), why));
             }
             // Their leave was given or pending before the crash: the turn goes on to them.
             Some(_) if stays => {}
@@ -48,7 +55,7 @@ pub fn recover(state: &State, live: &Live) -> Vec<Event> {
         events.push(Event::CallEnded { call: *call, outcome, usage: None });
     }
     if !stays {
-        events.extend(ended(turn));
+        events.extend(ended(turn, reason(state)));
         // The session may not be paused: a denial ended the turn, or somebody spoke while it was
         // stopping. Still nothing may begin by itself.
         if turn.stopping.is_some() {
@@ -75,14 +82,18 @@ fn queued(state: &State) -> Vec<Event> {
     match state.queue().front() {
         Some(queued) if !state.is_paused() => {
             let work = Work::Message { message: queued.id };
-            let outcome = Outcome::Interrupted { reason: CRASH_REASON.into() };
+            let outcome = Outcome::Interrupted { reason: reason(state).into() };
             vec![turn_started(state, work), Event::TurnEnded { outcome, usage: Default::default() }]
         }
         _ => Vec::new(),
     }
 }
 
-fn ended(turn: &Turn) -> Vec<Event> {
+fn reason(state: &State) -> &'static str {
+    if state.is_fresh_fork() { FORK_REASON } else { CRASH_REASON }
+}
+
+fn ended(turn: &Turn, why: &str) -> Vec<Event> {
     let reason: Text = crate::next::WITHDRAWN_TEXT.into();
     let withdraw =
         |wait: &_| Event::WaitWithdrawn { wait: *wait, reason: reason.clone(), by: None };
@@ -90,24 +101,20 @@ fn ended(turn: &Turn) -> Vec<Event> {
     let outcome = match &turn.stopping {
         Some(Stop::Interrupted { reason, .. }) => Outcome::Interrupted { reason: reason.clone() },
         Some(Stop::Denied { .. }) => Outcome::Completed,
-        None => Outcome::Interrupted { reason: CRASH_REASON.into() },
+        None => Outcome::Interrupted { reason: why.into() },
     };
     events.push(Event::TurnEnded { outcome, usage: turn.usage });
     events
 }
 
-fn crashed(id: ItemId, item: &Item, live: &str) -> Event {
+fn crashed(id: ItemId, item: &Item, live: &str, why: &str) -> Event {
     let first = item.stopped.as_deref();
     // The journal may be gone with the machine; the log has what the first run gave.
     let shown = match first {
         Some(first) if !live.starts_with(&*first.text) => &*first.text,
         _ => live,
     };
-    let seen: Text = if shown.is_empty() {
-        CRASHED_TOOL_TEXT.into()
-    } else {
-        format!("{shown}\n{CRASHED_TOOL_TEXT}").into()
-    };
+    let seen: Text = if shown.is_empty() { why.into() } else { format!("{shown}\n{why}").into() };
     let tokens = estimate_tokens(seen.len());
     let result = ToolResult { seen: Some(seen), ..ToolResult::default() };
     let result = Some(Box::new(Stopped::before(first, result)));

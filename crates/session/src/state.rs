@@ -18,9 +18,11 @@ use crate::policy::{Effect, Judgement, Key, Leave, Mode};
 use crate::retry::TOO_LONG_CODE;
 use crate::wait::{Answer, Ask, Who};
 
+mod edits;
 mod line;
 mod turn;
 
+pub use edits::{EDITS_MAX, Edit, Edits};
 pub use line::{LEFT_OUT_TEXT, Line, LinePiece, Piece};
 pub use turn::{
     Call, Explain, GRANTS_MAX, Item, OpenWait, Phase, Shorten, Stopped, Summary, ToolPhase, Turn,
@@ -46,6 +48,9 @@ pub struct State {
     paused: bool,
     line: Line,
     closed_waits: BTreeMap<WaitId, (ItemId, Fate)>,
+    edits: Edits,
+    /// A fork in which nobody has asked for anything yet: nothing of what was open goes on.
+    fresh_fork: bool,
 }
 
 /// What became of a wait.
@@ -136,6 +141,15 @@ impl State {
         &self.line
     }
 
+    /// File edits that may be taken back.
+    pub fn edits(&self) -> &Edits {
+        &self.edits
+    }
+
+    pub fn is_fresh_fork(&self) -> bool {
+        self.fresh_fork
+    }
+
     /// What became of a wait; only the last ones are remembered.
     pub fn fate(&self, wait: WaitId) -> Option<&Fate> {
         self.closed_waits.get(&wait).map(|(_, fate)| fate)
@@ -176,6 +190,7 @@ impl State {
             Event::SessionReopened { by: _ } => self.closed = false,
             Event::MessageQueued { content, origin, client_ref, tokens, run } => {
                 self.paused = false;
+                self.fresh_fork = false;
                 if let Some(turn) = &mut self.turn {
                     turn.spoken_to = turn.stopping.is_some();
                 }
@@ -206,6 +221,18 @@ impl State {
                 }
             }
             Event::Noticed { .. } => {}
+            Event::Forked { .. } => self.forked(),
+            Event::FilesTouched { item, .. } => {
+                if let Some(turn) = self.turn.as_ref().filter(|turn| turn.runs(*item)) {
+                    self.edits.touched(*item, turn, entry.seq, true);
+                }
+            }
+            Event::Undone { items, files, skipped, tokens, .. } => {
+                self.edits.undone(entry.seq, items);
+                let text = crate::undo::told(files, skipped).into();
+                let piece = Piece::User { content: vec![Part::Text { text }] };
+                self.line.push(entry.seq, *tokens, piece);
+            }
             Event::CallStarted { .. }
             | Event::CallEnded { .. }
             | Event::ItemStarted { .. }
@@ -218,10 +245,32 @@ impl State {
             | Event::WaitWithdrawn { .. }
             | Event::ExplainAsked { .. } => {
                 self.close_wait(&entry.event);
+                self.note_edit(entry);
                 if let Some(turn) = &mut self.turn {
                     turn.apply(entry, &mut self.line, &mut self.grants);
                 }
             }
+        }
+    }
+
+    /// What somebody allowed there is not allowed here, and nothing goes on by itself.
+    fn forked(&mut self) {
+        self.grants.clear();
+        self.fresh_fork = true;
+        if let Some(left) = &mut self.interrupted {
+            left.by_person = true;
+        }
+    }
+
+    /// Files that a call changed without saying so before: a command's, or an older log's.
+    fn note_edit(&mut self, entry: &LogEntry) {
+        let Event::ItemCompleted { item, result: Some(result), .. } = &entry.event else { return };
+        let Some(turn) = self.turn.as_ref().filter(|turn| turn.items.contains_key(item)) else {
+            return;
+        };
+        if !result.files.is_empty() {
+            let own = result.files.iter().any(|file| file.before.is_some() || file.after.is_some());
+            self.edits.touched(*item, turn, entry.seq, own);
         }
     }
 
@@ -307,6 +356,9 @@ impl State {
             Work::Compact { by } => Origin { who: by.clone(), can_approve: true, can_answer: true },
         };
         self.paused = false;
+        if !matches!(work, Work::Message { .. }) {
+            self.fresh_fork = false;
+        }
         // A compaction is no answer to what was interrupted.
         if !matches!(work, Work::Compact { .. }) {
             self.interrupted = None;
@@ -330,7 +382,7 @@ impl State {
         // A compaction is no work to take up again.
         if !matches!(turn.work, Work::Compact { .. }) {
             let by_person = match &turn.stopping {
-                _ if self.closed => true,
+                _ if self.closed || self.fresh_fork => true,
                 Some(Stop::Interrupted { by, .. }) => &*by.via != SHUTDOWN_VIA,
                 Some(Stop::Denied { .. }) => true,
                 None => false,

@@ -166,6 +166,10 @@ impl<V: View> Actor<V> {
                     self.grow(std::mem::take(&mut growths)).await?;
                     self.report(report).await?;
                 }
+                Performed::Touches { item, touches } => {
+                    self.grow(std::mem::take(&mut growths)).await?;
+                    self.touches(item, touches).await?;
+                }
             }
             taken += 1;
             if taken < REPORTS_TOGETHER_MAX {
@@ -188,7 +192,7 @@ impl<V: View> Actor<V> {
         growths.push(Growth { item, stream, offset, text });
     }
 
-    async fn report(&mut self, mut report: Report) -> Result<(), LogError> {
+    pub(super) async fn report(&mut self, mut report: Report) -> Result<(), LogError> {
         if let Report::Answered { answerable, .. } | Report::ToolStopped { answerable, .. } =
             &mut report
         {

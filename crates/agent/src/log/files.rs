@@ -13,13 +13,16 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use polyloop_session::{LogEntry, Seq, SessionId, Timestamp};
 
-use super::{Codec, Line, LinePlace, Log, LogError, OpenMode, Opened, Summary};
+use super::{Codec, Fork, ForkedAt, Line, LinePlace, Log, LogError, OpenMode, Opened, Summary};
 
+mod fork;
 mod journal;
+mod kept;
 mod load;
 mod writer;
 
@@ -80,6 +83,7 @@ impl Files {
         if lock.try_lock().is_err() {
             return Err(LogError::store(what(), "another server is using it"));
         }
+        fork::sweep(dir).map_err(|error| LogError::store(what(), error))?;
         let store = Store { dir: dir.to_path_buf(), codec, known: Mutex::default() };
         Ok(Files { store: Arc::new(store), _lock: lock })
     }
@@ -387,6 +391,24 @@ impl Log for Files {
         let work = move |store: &Arc<Store>, id: Option<&SessionId>| match id {
             Some(id) => store.archive(id, at),
             None => Ok(false),
+        };
+        async move { self.blocking(Some(id), work).await }.boxed()
+    }
+
+    fn fork<'a>(&'a self, fork: &'a Fork) -> BoxFuture<'a, Result<ForkedAt, LogError>> {
+        let fork = fork.clone();
+        async move { self.blocking(None, move |store, _| fork::fork(store, &fork)).await }.boxed()
+    }
+
+    fn kept_content<'a>(
+        &'a self,
+        id: &'a SessionId,
+        hash: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Bytes>, LogError>> {
+        let hash = hash.to_owned();
+        let work = move |store: &Arc<Store>, id: Option<&SessionId>| match id {
+            Some(id) => kept::read(store, id, &hash).map_err(|error| store.error(id, &error)),
+            None => Ok(None),
         };
         async move { self.blocking(Some(id), work).await }.boxed()
     }

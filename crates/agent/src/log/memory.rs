@@ -3,11 +3,18 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, Timestamp};
+use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, Text, Timestamp};
 
-use super::{Codec, Flush, Folded, LinePlace, Log, LogError, OpenMode, Opened, Summary, Writer};
+use super::fork::{Fork, ForkedAt};
+use super::{
+    Codec, Flush, Folded, KEPT_BYTES_MAX, LinePlace, Log, LogError, OpenMode, Opened, Summary,
+    Writer,
+};
+
+mod fork;
 
 const PAGE_ENTRIES_MAX: usize = 256;
 const PAGE_LINES_MAX: usize = 256;
@@ -24,6 +31,8 @@ struct Session {
     entries: Vec<Arc<LogEntry>>,
     lines: Vec<String>,
     live: Live,
+    /// Contents of files before edits, by their hash.
+    kept: HashMap<Text, Bytes>,
 }
 
 struct MemoryWriter {
@@ -147,6 +156,40 @@ impl Log for Memory {
     ) -> BoxFuture<'a, Result<bool, LogError>> {
         async move { Ok(lock(&self.sessions).remove(id).is_some()) }.boxed()
     }
+
+    fn fork<'a>(&'a self, fork: &'a Fork) -> BoxFuture<'a, Result<ForkedAt, LogError>> {
+        async move { self.forked(fork) }.boxed()
+    }
+
+    fn kept_content<'a>(
+        &'a self,
+        id: &'a SessionId,
+        hash: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Bytes>, LogError>> {
+        async move { Ok(self.get(id).and_then(|session| lock(&session).kept.get(hash).cloned())) }
+            .boxed()
+    }
+}
+
+impl MemoryWriter {
+    fn add(&mut self, entry: &Arc<LogEntry>) {
+        let mut kept = lock(&self.session);
+        // Very long texts stay in the line: there are no files to put them in.
+        let lines = self.encoder.lines(entry);
+        let blob = |name: &str| {
+            let found = lines.blobs.iter().find(|(blob, _)| blob == name);
+            found.map(|(_, text)| text.clone())
+        };
+        for line in &lines.lines {
+            let whole = match lines.blobs.is_empty() {
+                true => None,
+                false => self.codec.restored(line, &blob),
+            };
+            let line = whole.as_deref().unwrap_or(line);
+            kept.lines.push(line.trim_end().to_string());
+        }
+        kept.entries.push(entry.clone());
+    }
 }
 
 impl Writer for MemoryWriter {
@@ -157,28 +200,11 @@ impl Writer for MemoryWriter {
         _flush: Flush,
     ) -> BoxFuture<'a, Result<(), LogError>> {
         async move {
-            let mut kept = lock(&self.session);
-            let found = kept.entries.last().map_or(Seq::NONE, |entry| entry.seq);
+            let found = lock(&self.session).entries.last().map_or(Seq::NONE, |entry| entry.seq);
             if found != expected_last {
                 return Err(LogError::Conflict { expected: expected_last, found });
             }
-            for entry in entries {
-                // Very long texts stay in the line: there are no files to put them in.
-                let lines = self.encoder.lines(entry);
-                let blob = |name: &str| {
-                    let found = lines.blobs.iter().find(|(blob, _)| blob == name);
-                    found.map(|(_, text)| text.clone())
-                };
-                for line in &lines.lines {
-                    let whole = match lines.blobs.is_empty() {
-                        true => None,
-                        false => self.codec.restored(line, &blob),
-                    };
-                    let line = whole.as_deref().unwrap_or(line);
-                    kept.lines.push(line.trim_end().to_string());
-                }
-                kept.entries.push(entry.clone());
-            }
+            entries.iter().for_each(|entry| self.add(entry));
             Ok(())
         }
         .boxed()
@@ -205,6 +231,23 @@ impl Writer for MemoryWriter {
         async move {
             lock(&self.session).lines.push(line.trim_end().to_string());
             Ok(())
+        }
+        .boxed()
+    }
+
+    fn keep_content<'a>(
+        &'a mut self,
+        hash: &'a str,
+        content: &'a Bytes,
+    ) -> BoxFuture<'a, Result<bool, LogError>> {
+        async move {
+            let mut session = lock(&self.session);
+            let bytes: u64 = session.kept.values().map(|content| content.len() as u64).sum();
+            let fits = bytes + content.len() as u64 <= KEPT_BYTES_MAX;
+            if fits {
+                session.kept.insert(hash.into(), content.clone());
+            }
+            Ok(fits)
         }
         .boxed()
     }

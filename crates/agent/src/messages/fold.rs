@@ -132,7 +132,10 @@ impl Fold {
             | Event::WaitWithdrawn { .. }
             | Event::ExplainAsked { .. }
             | Event::Compacted { .. }
-            | Event::Noticed { .. } => {}
+            | Event::Noticed { .. }
+            | Event::Forked { .. }
+            | Event::FilesTouched { .. }
+            | Event::Undone { .. } => {}
         }
         None
     }

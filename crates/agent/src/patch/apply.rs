@@ -77,6 +77,14 @@ pub(super) fn apply(
     ended
 }
 
+/// Directories that files at these paths need and that are not there, outermost first.
+pub(crate) fn missing_directories<'p>(
+    root: &Root,
+    paths: impl Iterator<Item = &'p str>,
+) -> Vec<String> {
+    Directories::new(root).missing(paths)
+}
+
 /// Makes a directory and what is missing above it, or nothing; lists what was made, outermost
 /// first.
 pub(crate) fn make_directory(root: &Root, relative: &str) -> Result<Vec<String>, PatchError> {
@@ -93,6 +101,13 @@ pub(crate) fn make_directory(root: &Root, relative: &str) -> Result<Vec<String>,
             Err(error)
         }
     }
+}
+
+/// Removes a directory that is empty.
+pub(crate) fn remove_directory(root: &Root, relative: &str) -> Result<(), Errno> {
+    let (above, name) = path::split(relative);
+    let above = root.directory(above)?;
+    rustix::fs::unlinkat(above, name, rustix::fs::AtFlags::REMOVEDIR)
 }
 
 /// Removes again what [`make_directory`] made, unless something else came into it.

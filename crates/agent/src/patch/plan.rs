@@ -18,8 +18,10 @@ use super::root::{FileId, Found, Root};
 use super::{MATCH_STEPS_MAX, PLAN_BYTES_MAX, path};
 
 mod content;
+mod revert;
 
 pub(crate) use content::plan_content;
+pub(crate) use revert::{Revert, Reverted, Was, plan_reverts};
 
 /// The outcome of a patch, computed but not yet written.
 #[derive(Debug)]
@@ -66,6 +68,8 @@ pub(super) struct Content {
     pub(super) bytes: Bytes,
     /// The file whose mode and owner it takes; a new file has the process's own.
     pub(super) like: Option<Found>,
+    /// The mode of a file that was gone and comes back.
+    pub(super) mode: Option<u32>,
 }
 
 impl Content {
@@ -94,6 +98,11 @@ impl Plan {
     /// What applying it would do, to show before it is done.
     pub fn changes(&self) -> &[Change] {
         &self.changes
+    }
+
+    /// Directories that are not there and will be, outermost first.
+    pub(crate) fn missing_directories(&self) -> Vec<String> {
+        apply::missing_directories(&self.root, self.steps.iter().filter_map(Step::created))
     }
 
     /// Writes the outcome: all files, or none. With a journal that also holds if the server is
@@ -178,7 +187,7 @@ impl<'r> Picture<'r> {
         // Deleted and added again is a new content of the old file.
         let before = file.disk.clone().filter(|_| !file.is_made_here);
         file.is_made_here = before.is_none();
-        file.now = Some(Content { bytes: bytes.clone(), like: before });
+        file.now = Some(Content { bytes: bytes.clone(), like: before, mode: None });
         self.record(path, Operation::Create, None, Some(bytes));
         Ok(())
     }
@@ -211,7 +220,7 @@ impl<'r> Picture<'r> {
             hunks => Bytes::from(edit(&path, &before.bytes, hunks, &mut self.budget)?),
         };
         self.hold(bytes.len())?;
-        let after = Content { bytes: bytes.clone(), like: before.like.clone() };
+        let after = Content { bytes: bytes.clone(), like: before.like.clone(), mode: None };
         let Some(target) = target else {
             self.occupied(&path)?.now = Some(after);
             self.record(path, Operation::Update, Some(before), Some(bytes));

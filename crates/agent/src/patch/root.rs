@@ -71,7 +71,7 @@ impl Found {
     }
 
     pub(super) fn to_content(&self) -> Content {
-        Content { bytes: self.bytes.clone(), like: Some(self.clone()) }
+        Content { bytes: self.bytes.clone(), like: Some(self.clone()), mode: None }
     }
 
     /// Whether the other is the same file with the same content. Times are no evidence: two writes

@@ -3,18 +3,16 @@
 //! The engine is in `patch`; here is what a patch would do, in words that policy and people
 //! understand. Never writes outside the working directory, nor to the server's own files.
 
-use std::time::Instant;
-
+use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use futures_util::stream::{self, BoxStream};
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_util::stream::BoxStream;
 use polyloop_session::Text;
-use polyloop_session::item::{End, FileChange, ToolResult};
 use polyloop_session::policy::{Effect, Judgement, Key, Risk, Says};
 use serde_json::Value;
 
 use super::bash::{is_forbidden, refused};
-use super::files::{diff, file_change};
+use super::files::{Done, diff, file_change, noted, touches_of};
+use super::touches::Notes;
 use super::{Place, Progress, Run, Tool, ToolSpec};
 use crate::patch::{self, Change, Operation, Plan, Touched, shown};
 use crate::rules;
@@ -67,7 +65,7 @@ impl Tool for ApplyPatch {
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        stream::once(apply(run)).map(stream::iter).flatten().boxed()
+        noted("apply_patch", run, apply)
     }
 }
 
@@ -171,26 +169,15 @@ fn named<'a>(touched: impl IntoIterator<Item = &'a Touched>) -> String {
     }
 }
 
-async fn apply(run: Run) -> Vec<Progress> {
-    let started = Instant::now();
-    if run.stop.is_cancelled() {
-        return vec![ended(End::Interrupted, Some("Interrupted.".into()), Vec::new(), started)];
-    }
-    // From here on it is not stopped: all files or none.
-    let applied = tokio::task::spawn_blocking(move || {
-        let text = parse_args(&run.args).map_err(|why| why.to_string())?;
-        let plan = plan(&text, &run.place).map_err(|obstacle| obstacle.message())?;
-        plan.apply(run.place.journal.as_ref()).map_err(|error| format!("apply_patch: {error}"))
-    });
-    let broke = |_| Err("apply_patch: broke; this is a fault of the server".to_owned());
-    match applied.await.unwrap_or_else(broke) {
-        Ok(changes) => {
-            let files = changes.iter().map(|change| file_change(&change.path, change)).collect();
-            let output = Progress::Output(listed(&changes).into());
-            vec![output, ended(End::Whole, None, files, started)]
-        }
-        Err(why) => vec![ended(End::Failed, Some(why.into()), Vec::new(), started)],
-    }
+fn apply(run: &Run, notes: &Notes) -> Result<Done, String> {
+    let text = parse_args(&run.args).map_err(|why| why.to_string())?;
+    let plan = plan(&text, &run.place).map_err(|obstacle| obstacle.message())?;
+    let named = |why: String| format!("apply_patch: {why}");
+    notes.record(touches_of(&plan, None)).map_err(named)?;
+    let applied = plan.apply(run.place.journal.as_ref());
+    let changes = applied.map_err(|error| named(error.to_string()))?;
+    let files = changes.iter().map(|change| file_change(&change.path, change)).collect();
+    Ok(Done { text: listed(&changes), files, failure: None })
 }
 
 fn listed(changes: &[Change]) -> String {
@@ -206,9 +193,4 @@ fn listed(changes: &[Change]) -> String {
         text.push_str(&line);
     }
     text
-}
-
-fn ended(end: End, seen: Option<Text>, files: Vec<FileChange>, started: Instant) -> Progress {
-    let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Progress::Ended { end, result: ToolResult { seen, exit_code: None, duration_ms, files } }
 }

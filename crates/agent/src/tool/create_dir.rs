@@ -10,7 +10,7 @@ use polyloop_session::policy::{Effect, Judgement, Risk};
 use rustix::io::Errno;
 
 use super::files::{Args, Done, Edit, Links, Names, PATH_HELP, Target, edit, judge_blocking};
-use super::{Place, Progress, Run, Tool, ToolSpec};
+use super::{Place, Progress, Run, Tool, ToolSpec, Touches};
 use crate::patch::{make_directory, path};
 
 const DESCRIPTION: &str = "Makes a directory, and the directories above it that are missing. One \
@@ -63,13 +63,17 @@ impl Tool for CreateDir {
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        edit("create_dir", run, |run| {
+        edit("create_dir", run, |run, notes| {
             let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
             let target = wanted.target(&run.place)?;
             let path = target.shown();
             if wanted.is_there(&target)? {
                 return Ok(Done::text(format!("{path} is there already.\n")));
             }
+            notes.record(Touches {
+                made: target.missing_above(&target.relative),
+                ..Touches::default()
+            })?;
             let made = make_directory(&target.root, &target.relative)
                 .map_err(|error| target.explain(error))?;
             // Another program may have been quicker.

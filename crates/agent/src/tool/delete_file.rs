@@ -16,10 +16,11 @@ use rustix::fs::{Access, AtFlags, FileType, Stat, accessat, unlinkat};
 use rustix::io::Errno;
 
 use super::files::{
-    Args, Done, Edit, Links, Names, PATH_HELP, Target, diff, edit, judge_blocking, kept_bytes,
-    read_content,
+    Args, Done, Edit, Links, Names, PATH_HELP, Target, diff, edit, judge_blocking, keep,
+    kept_bytes, read_content,
 };
-use super::{Place, Progress, Run, Tool, ToolSpec};
+use super::touches::Notes;
+use super::{Place, Progress, Run, Tool, ToolSpec, Touches};
 use crate::patch::root::{FileId, look};
 use crate::patch::{
     Does, Fact, Facts, Flush, Journal, Named, Open, path, put_where_nothing_is, spare_name,
@@ -100,14 +101,21 @@ impl Tool for DeleteFile {
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        edit("delete_file", run, |run| {
+        edit("delete_file", run, |run, notes| {
             let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
             let (target, found) = wanted.find(&run.place)?;
             let journal = run.place.journal.as_ref();
             match found.kind {
-                Kind::File => found.delete_file(&target, journal),
-                Kind::Directory if wanted.recursive => found.delete_tree(&target, journal),
-                Kind::Directory => found.delete_directory(&target),
+                Kind::File => found.delete_file(&target, journal, notes),
+                Kind::Directory if wanted.recursive => {
+                    notes.record(tree::touches(&found.open(&target)?, &target.path)?)?;
+                    found.delete_tree(&target, journal)
+                }
+                Kind::Directory => {
+                    let removed = vec![target.path.as_str().into()];
+                    notes.record(Touches { removed, ..Touches::default() })?;
+                    found.delete_directory(&target)
+                }
             }
         })
     }
@@ -212,9 +220,29 @@ impl Found {
         diff::of_deletion(&target.path, self.stat.st_mode, content)
     }
 
-    fn delete_file(&self, target: &Target, journal: Option<&Journal>) -> Result<Done, String> {
+    fn delete_file(
+        &self,
+        target: &Target,
+        journal: Option<&Journal>,
+        notes: &Notes,
+    ) -> Result<Done, String> {
         let content = self.content(target)?;
         let (before, hash) = kept_bytes(content.as_ref());
+        let change = FileChange {
+            diff: Some(self.diff(target, content.as_ref()).into()),
+            path: target.path.as_str().into(),
+            operation: Operation::Delete,
+            before,
+            ..FileChange::default()
+        };
+        let mode = Some(self.stat.st_mode & 0o7777);
+        let mut touches = Touches::default();
+        let mut file = FileChange { diff: None, mode, ..change.clone() };
+        if let Some(content) = &content {
+            keep(&mut file, &mut touches.contents, content);
+        }
+        touches.files.push(file);
+        notes.record(touches)?;
         let hash = hash.as_deref().unwrap_or_default();
         self.journaled(target, journal, (Does::Remove, hash), |spare| {
             self.set_aside(target, spare)?;
@@ -222,13 +250,6 @@ impl Found {
                 self.put_back(target, spare, &format!("cannot delete it: {errno}"))
             })
         })?;
-        let change = FileChange {
-            diff: Some(self.diff(target, content.as_ref()).into()),
-            path: target.path.as_str().into(),
-            operation: Operation::Delete,
-            before,
-            after: None,
-        };
         Ok(Done { text: deleted(target), files: vec![change], failure: None })
     }
 

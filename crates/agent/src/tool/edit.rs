@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::files::{
     Args, Done, Edit as Shown, Links, Names, PATH_HELP, Target, diff, edit, file_change,
-    judge_blocking, patch_of,
+    judge_blocking, patch_of, touches_of,
 };
 use super::{Place, Progress, Run, Tool, ToolSpec};
 use crate::patch::{FILE_BYTES_MAX, Plan, plan_content};
@@ -156,9 +156,10 @@ pub(super) fn start(
     run: Run,
     parse: impl FnOnce(&str) -> Result<Wanted, Text> + Send + 'static,
 ) -> BoxStream<'static, Progress> {
-    edit(name, run, |run| {
+    edit(name, run, |run, notes| {
         let wanted = parse(&run.args).map_err(|why| why.to_string())?;
         let (target, plan, places) = wanted.plan(&run.place)?;
+        notes.record(touches_of(&plan, Some(&target)))?;
         let changes =
             plan.apply(run.place.journal.as_ref()).map_err(|error| target.explain(error))?;
         let files = changes.iter().map(|change| file_change(&target.path, change)).collect();

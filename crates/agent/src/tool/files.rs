@@ -13,7 +13,7 @@ use polyloop_session::policy::{Effect, Judgement, Key, Risk, Rule, Says};
 use super::bash::is_forbidden;
 use super::{Place, Run};
 use crate::patch::root::Place as Lies;
-use crate::patch::{PatchError, Root, path, shown, touched_at};
+use crate::patch::{PatchError, Root, missing_directories, path, shown, touched_at};
 use crate::rules;
 
 mod args;
@@ -23,8 +23,10 @@ mod perform;
 mod walk;
 
 pub(super) use args::Args;
-pub(super) use changes::{file_change, kept, kept_bytes, patch_of, read as read_content};
-pub(super) use perform::{Done, Watch, edit, judge_blocking, look, wait};
+pub(super) use changes::{
+    file_change, keep, kept, kept_bytes, patch_of, read as read_content, touches_of,
+};
+pub(super) use perform::{Done, Watch, edit, judge_blocking, look, noted, wait};
 pub(super) use walk::{Entry, Kind, Order, Tree, name_of};
 
 /// What a reading tool gives at most; a longer text says how to get the rest.
@@ -139,6 +141,11 @@ impl Target {
         }
     }
 
+    /// The line of the rules file that closes it, if one does.
+    pub(super) fn denied(&self) -> Option<&Text> {
+        self.rule.as_ref().filter(|rule| rule.says == Says::Deny).map(|rule| &rule.line)
+    }
+
     /// The path in a sentence.
     pub(super) fn shown(&self) -> String {
         shown(&self.path)
@@ -177,6 +184,15 @@ impl Target {
             "/" => format!("/{below}"),
             _ => format!("{}/{below}", self.shown()),
         }
+    }
+
+    /// Directories that are not there on the way to a directory below the same root, as logs see
+    /// them, outermost first.
+    pub(super) fn missing_above(&self, directory: &str) -> Vec<Text> {
+        let above = if self.outside { "/" } else { "" };
+        let inside = format!("{directory}/.");
+        let missing = missing_directories(&self.root, std::iter::once(inside.as_str()));
+        missing.iter().map(|made| format!("{above}{made}").into()).collect()
     }
 
     pub(super) fn missing(&self) -> String {

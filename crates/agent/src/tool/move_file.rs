@@ -17,7 +17,8 @@ use rustix::io::Errno;
 use super::files::{
     Args, Done, Edit, Links, Names, PATH_HELP, Target, diff, edit, judge_blocking, kept,
 };
-use super::{Place, Progress, Run, Tool, ToolSpec};
+use super::touches::Notes;
+use super::{Place, Progress, Run, Tool, ToolSpec, Touches};
 use crate::patch::root::{FileId, look};
 use crate::patch::{is_unsupported, make_directory, path, unmake_directories};
 
@@ -74,10 +75,10 @@ impl Tool for MoveFile {
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        edit("move_file", run, |run| {
+        edit("move_file", run, |run, notes| {
             let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
             let Ends { from, to } = wanted.ends(&run.place)?;
-            let file = rename(&from, &to)?;
+            let file = rename(&from, &to, notes)?;
             let text = format!("Moved {} to {}.\n", from.shown(), to.shown());
             Ok(Done { text, files: vec![file], failure: None })
         })
@@ -140,7 +141,7 @@ fn check(from: &Target, to: &Target) -> Result<Stat, String> {
     }
 }
 
-fn rename(from: &Target, to: &Target) -> Result<FileChange, String> {
+fn rename(from: &Target, to: &Target, notes: &Notes) -> Result<FileChange, String> {
     let planned = check(from, to)?;
     // Before it moves, under the name at which it was looked at.
     let opened = from.root.open_file(&from.relative).map_err(|error| from.explain(error))?;
@@ -150,6 +151,21 @@ fn rename(from: &Target, to: &Target) -> Result<FileChange, String> {
     }
     let (before, after) = kept(file);
     let above = path::split(&to.relative).0;
+    let change = FileChange {
+        diff: Some(diff::of_move(&from.path, &to.path).into()),
+        path: to.path.as_str().into(),
+        operation: Operation::Move { from: from.path.as_str().into() },
+        before,
+        after,
+        ..FileChange::default()
+    };
+    // It is moved as it is, so its content need not be kept.
+    let files = vec![FileChange { diff: None, before: None, ..change.clone() }];
+    let made = match above {
+        "" => Vec::new(),
+        above => to.missing_above(above),
+    };
+    notes.record(Touches { files, made, ..Touches::default() })?;
     let made = match above {
         "" => Vec::new(),
         above => make_directory(&to.root, above).map_err(|error| to.explain(error))?,
@@ -158,14 +174,7 @@ fn rename(from: &Target, to: &Target) -> Result<FileChange, String> {
     if moved.is_err() {
         unmake_directories(&to.root, &made);
     }
-    moved?;
-    Ok(FileChange {
-        diff: Some(diff::of_move(&from.path, &to.path).into()),
-        path: to.path.as_str().into(),
-        operation: Operation::Move { from: from.path.as_str().into() },
-        before,
-        after,
-    })
+    moved.map(|()| change)
 }
 
 fn put(from: &Target, to: &Target, planned: &Stat) -> Result<(), String> {

@@ -50,7 +50,7 @@ impl Tool for TodoWrite {
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        edit("todo_write", run, |run| {
+        edit("todo_write", run, |run, _| {
             let todos = parse(&run.args).map_err(|why| why.to_string())?;
             let kept = todo_list::write(&run.place, &todos)?;
             let mut text = todo_list::told(&todos);

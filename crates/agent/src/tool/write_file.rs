@@ -11,7 +11,7 @@ use polyloop_session::policy::{Effect, Judgement, Risk};
 
 use super::files::{
     Args, Done, Edit, Links, Names, PATH_HELP, Target, diff, edit, file_change, judge_blocking,
-    patch_of,
+    patch_of, touches_of,
 };
 use super::{Place, Progress, Run, Tool, ToolSpec};
 use crate::patch::{FILE_BYTES_MAX, Operation, Plan, plan_content};
@@ -77,9 +77,10 @@ impl Tool for WriteFile {
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        edit("write_file", run, |run| {
+        edit("write_file", run, |run, notes| {
             let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
             let (target, plan) = wanted.plan(&run.place)?;
+            notes.record(touches_of(&plan, Some(&target)))?;
             let changes =
                 plan.apply(run.place.journal.as_ref()).map_err(|error| target.explain(error))?;
             let bytes = changes.first().and_then(|change| change.after.as_ref());

@@ -4,9 +4,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use polyloop_agent::log::{Flush, LinePlace, Log, LogError, OpenMode, Opened, Summary, Writer};
+use polyloop_agent::log::{
+    Flush, Fork, ForkedAt, LinePlace, Log, LogError, OpenMode, Opened, Summary, Writer,
+};
 use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, Timestamp};
 use tokio::sync::{Semaphore, watch};
 
@@ -267,6 +270,19 @@ impl Log for Faulty {
         let (inner, own) = (self.inner.clone(), id.clone());
         self.behind_gate(async move { inner.archive(&own, at).await }).boxed()
     }
+
+    fn fork<'a>(&'a self, fork: &'a Fork) -> BoxFuture<'a, Result<ForkedAt, LogError>> {
+        let (inner, own) = (self.inner.clone(), fork.clone());
+        self.behind_gate(async move { inner.fork(&own).await }).boxed()
+    }
+
+    fn kept_content<'a>(
+        &'a self,
+        id: &'a SessionId,
+        hash: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Bytes>, LogError>> {
+        self.inner.kept_content(id, hash)
+    }
 }
 
 struct FaultyWriter {
@@ -353,6 +369,14 @@ impl Writer for FaultyWriter {
             self.after(broken)
         }
         .boxed()
+    }
+
+    fn keep_content<'a>(
+        &'a mut self,
+        hash: &'a str,
+        content: &'a Bytes,
+    ) -> BoxFuture<'a, Result<bool, LogError>> {
+        async move { self.inner().keep_content(hash, content).await }.boxed()
     }
 }
 

@@ -80,6 +80,7 @@ fn applied() {
         operation,
         before: before.map(Into::into),
         after,
+        ..FileChange::default()
     };
     let moved = Operation::Move { from: "r.txt".into() };
     for want in [

@@ -45,7 +45,7 @@ fn change(
     after: Option<&str>,
 ) -> FileChange {
     let (before, after) = (before.map(Into::into), after.and_then(hash));
-    FileChange { diff: None, path: path.into(), operation, before, after }
+    FileChange { path: path.into(), operation, before, after, ..FileChange::default() }
 }
 
 fn done(ground: &Ground, name: &str, args: Value) -> Vec<FileChange> {

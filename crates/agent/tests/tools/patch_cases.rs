@@ -224,6 +224,7 @@ impl Home {
                 Progress::Output(text) => output.push_str(&text),
                 Progress::Ended { end, result } => ended = Some((end, result)),
                 Progress::Stopped { result, .. } => ended = Some((End::Failed, result)),
+                Progress::Touches(_) => {}
             }
         }
         let (end, result) = ended.unwrap();

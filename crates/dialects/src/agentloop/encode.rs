@@ -206,6 +206,14 @@ impl AgentloopEncoder {
                 out.push(Made::Part(system(entry.seq, &format!("{mark}{text}"))));
             }
             Event::Adopted { piece: Some(piece) } => adopted(entry.seq, piece, out),
+            Event::Forked { session, upto, .. } => {
+                let text = format!("ℹ️ {}", crate::edits::forked(session, *upto));
+                out.push(Made::Part(system(entry.seq, &text)));
+            }
+            Event::Undone { files, skipped, by, .. } => {
+                let text = format!("ℹ️ {}", crate::edits::undone(files, skipped, by));
+                out.push(Made::Part(system(entry.seq, &text)));
+            }
             // Clients of this dialect have no message for these.
             Event::SessionCreated { .. }
             | Event::Adopted { piece: None }
@@ -216,7 +224,8 @@ impl AgentloopEncoder {
             | Event::MessageQueued { .. }
             | Event::MessageDropped { .. }
             | Event::TurnStopping { .. }
-            | Event::ExplainAsked { .. } => {}
+            | Event::ExplainAsked { .. }
+            | Event::FilesTouched { .. } => {}
         }
     }
 

@@ -96,6 +96,14 @@ impl Encoder for ChatEncoder {
             Event::TurnStarted { work, .. } => self.turn_started(work, out),
             Event::TurnEnded { outcome, .. } => self.turn_ended(outcome, out),
             Event::Adopted { piece: Some(piece) } => adopted(piece, out),
+            Event::Forked { session, upto, .. } => {
+                let reasoning = &crate::edits::forked(session, *upto);
+                tell(out, Told::AgentThinking { reasoning });
+            }
+            Event::Undone { files, skipped, by, .. } => {
+                let reasoning = &crate::edits::undone(files, skipped, by);
+                tell(out, Told::AgentThinking { reasoning });
+            }
             event => {
                 if let Some(turn) = &mut self.turn {
                     turn.event(entry, event, out);
@@ -217,7 +225,9 @@ impl Turn {
             | Event::MessageDropped { .. }
             | Event::TurnStarted { .. }
             | Event::TurnEnded { .. }
-            | Event::Adopted { .. } => {}
+            | Event::Adopted { .. }
+            | Event::Forked { .. }
+            | Event::Undone { .. } => {}
             Event::SandboxRefused { reason, .. } => {
                 tell(out, Told::AgentThinking { reasoning: &crate::asks::stopped(reason) });
             }
@@ -230,7 +240,8 @@ impl Turn {
             | Event::SessionClosed { .. }
             | Event::SessionReopened { .. }
             | Event::ExplainAsked { .. }
-            | Event::Compacted { .. } => {}
+            | Event::Compacted { .. }
+            | Event::FilesTouched { .. } => {}
             // No chat asked for a compaction, so none is told how it goes.
             Event::Noticed { .. } if self.compacts() => {}
             // What is told in a turn is about it: a retry, an answer cut short.

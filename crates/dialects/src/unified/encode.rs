@@ -140,12 +140,22 @@ impl UnifiedEncoder {
             Event::Compacted { tokens_before, tokens_after, window, .. } => {
                 self.compacted(*tokens_before, *tokens_after, window, out);
             }
+            Event::Forked { session, upto, .. } => {
+                let text = crate::edits::forked(session, *upto);
+                noticed(Level::Info, &text, crate::edits::FORKED_CODE, out);
+            }
+            Event::Undone { files, skipped, by, cwd, .. } => {
+                files.iter().for_each(|file| items::file_changed(file, cwd.as_deref(), out));
+                let text = crate::edits::undone(files, skipped, by);
+                noticed(Level::Info, &text, crate::edits::UNDONE_CODE, out);
+            }
             // A client learns of a session from `session_init`, of the rest from what follows:
             // the explanation, the turn's end.
             Event::SessionCreated { .. }
             | Event::Adopted { piece: None }
             | Event::TurnStopping { .. }
-            | Event::ExplainAsked { .. } => {}
+            | Event::ExplainAsked { .. }
+            | Event::FilesTouched { .. } => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use polyloop_session::context::Strategy as Context;
 use polyloop_session::event::{
     Adopted, Agent, CallOutcome, Level, Origin, Outcome, Purpose, RunOptions, Setting, Settings,
-    Stop, Window, Work,
+    Skipped, Stop, Window, Work,
 };
 use polyloop_session::item::{
     End, Fault, FileChange, ItemKind, Opaque, Operation, Part, ToolResult, Usage,
@@ -11,7 +11,7 @@ use polyloop_session::item::{
 use polyloop_session::policy::{Effect, Judgement, Key, Leave, Mode, Risk, Rule, Says};
 use polyloop_session::wait::{Answer, Ask, Choice, Given, Instead, Question, Then, Who};
 use polyloop_session::{
-    CallId, Event, ItemId, LogEntry, MessageId, Seq, Text, Timestamp, TurnId, WaitId,
+    CallId, Event, ItemId, LogEntry, MessageId, Seq, SessionId, Text, Timestamp, TurnId, WaitId,
 };
 
 /// A source of choices: texts from a pool, numbers from a list, both over and over.
@@ -21,7 +21,7 @@ pub struct Choices<'a> {
     at: usize,
 }
 
-pub const KINDS: u64 = 29;
+pub const KINDS: u64 = 32;
 
 impl<'a> Choices<'a> {
     pub fn new(texts: &'a [String], numbers: &'a [u64]) -> Choices<'a> {
@@ -241,6 +241,8 @@ impl<'a> Choices<'a> {
             operation,
             before: self.maybe_text(),
             after: self.maybe_text(),
+            mode: self.maybe().then_some(0o640),
+            before_blob: self.maybe_text(),
         };
         ToolResult {
             seen: self.maybe_text(),
@@ -392,10 +394,33 @@ impl<'a> Choices<'a> {
             24 => Event::SessionClosed { by: self.who() },
             25 => Event::SessionReopened { by: self.who() },
             26 | 27 => self.refused(),
+            28 => {
+                let session = SessionId::parse("other").unwrap();
+                Event::Forked { session, upto: self.seq(), by: self.who() }
+            }
+            29 => {
+                let (item, files) = (ItemId(self.seq()), self.result().files);
+                let (made, removed) = (vec![self.text()], vec![self.text()]);
+                Event::FilesTouched { item, files, made, removed }
+            }
+            30 => self.undone(),
             _ => {
                 let level = self.one(&[Level::Info, Level::Warning]);
                 Event::Noticed { level, text: self.text(), code: self.text() }
             }
+        }
+    }
+
+    fn undone(&mut self) -> Event {
+        Event::Undone {
+            items: vec![ItemId(self.seq())],
+            files: self.result().files,
+            made: vec![self.text()],
+            removed: vec![self.text()],
+            skipped: vec![Skipped { path: self.text(), reason: self.text() }],
+            cwd: self.maybe_text(),
+            by: self.who(),
+            tokens: self.number(),
         }
     }
 

@@ -218,6 +218,12 @@ impl Turn {
         }
     }
 
+    /// Whether a tool runs for that item.
+    pub fn runs(&self, item: ItemId) -> bool {
+        let phase = self.items.get(&item).and_then(|item| item.tool.as_ref());
+        matches!(phase, Some(ToolPhase::Running { .. }))
+    }
+
     /// The item that a performer calls `(call, block)`.
     pub fn item_of(&self, call: CallId, block: u32) -> Option<ItemId> {
         let found = self.items.iter().find(|(_, i)| i.call == call && i.block == block);

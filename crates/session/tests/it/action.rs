@@ -110,6 +110,14 @@ pub enum Action {
         again: Option<u8>,
         lost: bool,
     },
+    /// A tool that runs says which files it is about to change.
+    Touch(Pick),
+    /// Edits are taken back.
+    Undo {
+        kind: u8,
+        about: u16,
+    },
+    Fork,
     /// An interrupt, after which every performer reports as it likes.
     Drain(Vec<Last>),
 }
@@ -222,6 +230,7 @@ pub enum Stray {
     Stopped,
     ToolEnded,
     ToolStopped,
+    ToolTouches,
 }
 
 #[derive(Clone, Copy, Debug)]

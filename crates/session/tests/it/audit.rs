@@ -6,7 +6,9 @@
 //! plans are asked, never run, and told as answered, 12 an ended session rests, 13 what is in force
 //! is what was set, 14 a failed call is made again as often as it may, and people are told, 15 what
 //! does not fit is made shorter once, 16 what the sandbox stopped runs outside it with leave or not
-//! again, 17 a rule holds in every mode, and the log says by what a tool ran.
+//! again, 17 a rule holds in every mode, and the log says by what a tool ran, 18 in a fork nothing
+//! goes on before somebody asks, and nothing is granted, 19 files are touched by tools that run,
+//! and taken back between turns, once.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +22,13 @@ use polyloop_session::{CallId, ItemId, Live, LogEntry, MessageId, Seq, Text, Tur
 use super::story::Story;
 
 mod ask;
+mod edits;
 mod retry;
 mod run;
 mod session;
 
 use ask::Wait;
+use edits::Edits;
 use retry::{Due, May};
 use run::Runs;
 use session::Session;
@@ -46,6 +50,9 @@ pub struct Audit {
     items: BTreeMap<ItemId, Item>,
     waits: BTreeMap<WaitId, Wait>,
     retries_max: u32,
+    /// A fork in which nobody has asked for anything.
+    fresh_fork: bool,
+    edits: Edits,
 }
 
 struct Turn {
@@ -123,7 +130,21 @@ impl Audit {
             }
             Event::SessionReopened { .. } => self.session.reopened()?,
             Event::Noticed { .. } => {}
+            Event::Forked { upto, .. } => {
+                ensure!(upto.next() == seq, "[18] a copy up to {upto}, and it goes on at {seq}");
+                self.forked();
+            }
+            Event::FilesTouched { item, .. } => {
+                let row = self.open_item(*item)?;
+                ensure!(row.runs.now.is_some(), "[19] files are touched by what does not run");
+                self.edits.touched(*item);
+            }
+            Event::Undone { items, .. } => {
+                ensure!(self.turn.is_none(), "[19] files are taken back in a turn");
+                self.edits.undone(ItemId(seq), items)?;
+            }
             Event::MessageQueued { run, .. } => {
+                self.fresh_fork = false;
                 self.session.is_open()?;
                 self.queue.insert(MessageId(seq), run.clone());
             }
@@ -199,6 +220,9 @@ impl Audit {
             }
             Work::Compact { .. } => None,
         };
+        if !matches!(work, Work::Message { .. }) {
+            self.fresh_fork = false;
+        }
         let (work, usage) = (work.clone(), Usage::default());
         let (stopping, calls, calls_max) = (false, 0, self.session.calls_max(run.as_deref()));
         let told = run.clone();
@@ -232,6 +256,7 @@ impl Audit {
 
     fn running_turn(&mut self) -> Result<&mut Turn, String> {
         self.session.is_open()?;
+        ensure!(!self.fresh_fork, "[18] begun in a fork before anybody asked");
         let turn = self.turn.as_mut().ok_or("[5] outside a turn")?;
         ensure!(!turn.stopping, "[9] begun while the turn stops");
         Ok(turn)

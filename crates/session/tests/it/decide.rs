@@ -159,6 +159,7 @@ fn word(decided: Result<Vec<Event>, Refusal>) -> &'static str {
         Err(Refusal::TurnRunning) => "r",
         Err(Refusal::NothingToCompact) => "c",
         Err(Refusal::BypassNotAllowed) => "b",
+        Err(Refusal::NothingToUndo | Refusal::NoSuchEdit | Refusal::AlreadyUndone) => "U",
     }
 }
 

@@ -25,6 +25,7 @@ fn a_completion_with_everything_in_it_comes_back_whole() {
         operation,
         before: before.map(Into::into),
         after: before.map(|_| "00ff".into()),
+        ..FileChange::default()
     };
     let result = ToolResult {
         seen: Some("gist\n\u{0}\u{2028}".into()),

@@ -112,6 +112,7 @@ fn action() -> impl Strategy<Value = Action> {
             .prop_map(|(item, end, seen)| Action::EndTool { item, end, seen }),
         2 => (pick(), halted()).prop_map(|(item, halt)| Action::StopTool { item, halt }),
         2 => halted().prop_map(Action::Escape),
+        2 => pick().prop_map(Action::Touch),
     ];
     let world = prop_oneof![
         3 => (any::<u16>(), stray()).prop_map(|(about, report)| Action::Stray { about, report }),
@@ -121,6 +122,8 @@ fn action() -> impl Strategy<Value = Action> {
         1 => (of(0..5_u8), any::<bool>())
             .prop_map(|(again, lost)| Action::Crash { again, lost }),
         1 => vec(last(), 0..4).prop_map(Action::Drain),
+        1 => Just(Action::Fork),
+        3 => (any::<u8>(), any::<u16>()).prop_map(|(kind, about)| Action::Undo { kind, about }),
     ];
     prop_oneof![
         6 => go.boxed(),
@@ -302,6 +305,7 @@ fn stray() -> impl Strategy<Value = Stray> {
             Stray::Stopped,
             Stray::ToolEnded,
             Stray::ToolStopped,
+            Stray::ToolTouches,
         ]),
         1 => failure().prop_map(Stray::Failed),
     ]

@@ -33,5 +33,8 @@ pub fn named(event: &Event) -> Vec<Seq> {
         | Event::WaitWithdrawn { wait, .. }
         | Event::ExplainAsked { wait, .. } => vec![wait.0],
         Event::Compacted { call, upto, .. } => vec![call.0, *upto],
+        Event::Forked { upto, .. } => vec![*upto],
+        Event::FilesTouched { item, .. } => vec![item.0],
+        Event::Undone { items, .. } => items.iter().map(|item| item.0).collect(),
     }
 }

@@ -68,11 +68,9 @@ fn one_call_has_two_runs_one_stream_and_one_result() {
 fn files_of_both_runs_are_told_in_their_order() {
     let (mut script, item) = running();
     let file = |path: &str| FileChange {
-        diff: None,
         path: path.into(),
         operation: Operation::Create,
-        before: None,
-        after: None,
+        ..FileChange::default()
     };
     let result = |path| Box::new(ToolResult { files: vec![file(path)], ..ToolResult::default() });
     let answerable = Answerable { approvals: true, questions: true };

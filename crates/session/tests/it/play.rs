@@ -14,7 +14,7 @@ use super::flaw::Flaw;
 use super::make::{LIMITS, created, tool};
 use super::sim::{Halt, Run, Sim};
 use super::speak;
-use super::tools::{HALTED, end_tool, escape, harmless, stop_tool};
+use super::tools::{HALTED, end_tool, escape, harmless, stop_tool, touch};
 
 /// Plays a whole session and leaves it interrupted and at rest.
 pub fn play(start: &Start, actions: &[Action]) -> Result<Sim, String> {
@@ -122,6 +122,12 @@ fn act(sim: &mut Sim, action: &Action) -> Run {
             }
             sim.crash(again.map(u32::from))
         }
+        Action::Touch(item) => match choose(&tools(sim), *item) {
+            Some(item) => touch(sim, item),
+            None => Ok(()),
+        },
+        Action::Undo { kind, about } => sim.undo(*kind, *about),
+        Action::Fork => sim.fork(),
         Action::Drain(last) => drain(sim, last),
     }
 }
@@ -189,7 +195,12 @@ fn bring_on(sim: &mut Sim, go: &Go) -> Run {
         Some(Step::Run(item)) if go.stopped && sim.runs_inside(item) => {
             stop_tool(sim, item, Halted { printed: go.said.text, ..HALTED })
         }
-        Some(Step::Run(item)) => end_tool(sim, item, go.end, go.pick.is_multiple_of(2)),
+        Some(Step::Run(item)) => {
+            if go.pick.is_multiple_of(3) {
+                touch(sim, item)?;
+            }
+            end_tool(sim, item, go.end, go.pick.is_multiple_of(2))
+        }
         _ if asks && go.pick.is_multiple_of(3) => sim.command(said),
         _ => {
             let command = speak::settle(sim, Wanted::Presented, &go.reply);
@@ -309,6 +320,10 @@ fn stray(sim: &mut Sim, about: u16, report: Stray) -> Run {
             let (reason, result) = ("stray".into(), Box::default());
             let answerable = answerable(There::All);
             Report::ToolStopped { item, reason, result, answerable }
+        }
+        Stray::ToolTouches => {
+            let (files, made, removed) = (Vec::new(), Vec::new(), Vec::new());
+            Report::ToolTouches { item, files, made, removed }
         }
         Stray::ToolEnded => Report::ToolEnded { item, end: End::Whole, result: Box::default() },
     })

@@ -17,6 +17,7 @@ use super::heard::heard;
 use super::names::named;
 
 mod crash;
+mod edits;
 mod fail;
 mod outside;
 
@@ -190,6 +191,11 @@ impl Sim {
         ensure!(theirs == ours, "[13] settings are {ours:?}, the log says {theirs:?}");
         let (theirs, ours) = (session.closed, state.is_closed());
         ensure!(theirs == ours, "[12] ended: {ours}, the log says {theirs}");
+        let (theirs, ours) = (self.audit.is_fresh_fork(), state.is_fresh_fork());
+        ensure!(theirs == ours, "[18] a fresh fork: {ours}, the log says {theirs}");
+        let goes_on = ours && state.interrupted().is_some_and(|left| !left.by_person);
+        ensure!(!goes_on, "[18] a fork would be resumed by itself");
+        ensure!(!ours || state.grants().is_empty(), "[18] a fork has grants of another session");
         let known = |key| state.grants().contains(key);
         ensure!(self.audit.grants.iter().all(known), "a grant was forgotten");
         let in_order = state.line().pieces().is_sorted_by_key(|piece| piece.seq);
@@ -342,6 +348,7 @@ impl Sim {
             Report::ToolStopped { item, .. } if !self.runs_inside(*item) => return false,
             Report::ToolStopped { item, .. } => Step::Run(*item),
             Report::Noticed { .. } => return true,
+            Report::ToolTouches { item, .. } => Step::Run(*item),
         };
         self.running.contains(&step)
     }
@@ -373,6 +380,8 @@ fn may_change_nothing(event: &Event, state: &State) -> bool {
         Event::Noticed { .. } | Event::Adopted { .. } => true,
         // The same value again, or a file that another program left without settings.
         Event::SettingSet { .. } => true,
+        // Twice in a row.
+        Event::Forked { .. } => state.is_fresh_fork(),
         Event::ModeSet { mode, .. } => *mode == state.mode(),
         _ => false,
     }

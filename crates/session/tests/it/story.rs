@@ -121,6 +121,9 @@ impl Story {
                 }
             }
             Event::Compacted { upto, summary, .. } => self.compacted(*upto, summary)?,
+            Event::Undone { files, skipped, .. } => {
+                self.told(seq, Line::User(parts(&polyloop_session::undo::told(files, skipped))));
+            }
             Event::TurnEnded { outcome: Outcome::Failed { fault }, .. }
                 if HOPELESS.contains(&&*fault.code) && !self.answered && !self.compacts =>
             {

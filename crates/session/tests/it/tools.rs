@@ -42,9 +42,14 @@ pub fn stop_tool(sim: &mut Sim, item: ItemId, halt: Halted) -> Run {
     sim.report(Report::ToolStopped { item, reason, result, answerable })
 }
 
+pub fn touch(sim: &mut Sim, item: ItemId) -> Run {
+    let file = FileChange { after: Some("hash".into()), ..changed("touched") };
+    let (files, made, removed) = (vec![file], vec!["new".into()], Vec::new());
+    sim.report(Report::ToolTouches { item, files, made, removed })
+}
+
 fn changed(path: &str) -> FileChange {
-    let (operation, before, after) = (Operation::Create, None, None);
-    FileChange { diff: None, path: path.into(), operation, before, after }
+    FileChange { path: path.into(), operation: Operation::Create, ..FileChange::default() }
 }
 
 pub fn escape(sim: &mut Sim, halt: Halted) -> Run {

@@ -5,12 +5,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use polyloop_session::{Growth, LogEntry, Seq, SessionId};
 
 use super::super::{Flush, LineEncoder, LogError, Writer};
 use super::journal::Journal;
+use super::kept;
 use super::{FILE_MODE, INDEX_ENTRIES, LINE_BYTES_MAX, Store, lock, make_dir};
 
 pub(super) struct FileWriter {
@@ -191,6 +193,22 @@ impl Writer for FileWriter {
                 known.summary.lines += 1;
             }
             Ok(())
+        }
+        .boxed()
+    }
+
+    fn keep_content<'a>(
+        &'a mut self,
+        hash: &'a str,
+        content: &'a Bytes,
+    ) -> BoxFuture<'a, Result<bool, LogError>> {
+        async move {
+            self.usable()?;
+            let kept = kept::keep(&self.store, &self.id, hash, content);
+            let kept = kept.map_err(|error| self.store.error(&self.id, &error))?;
+            let fits = kept.is_some();
+            self.unflushed.extend(kept.unwrap_or_default());
+            Ok(fits)
         }
         .boxed()
     }

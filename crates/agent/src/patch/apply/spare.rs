@@ -89,7 +89,7 @@ pub(super) fn write(
     let directory = directories.of(path)?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // Nobody else may read what a private file will hold.
-    let mode = if content.like.is_some() { 0o600 } else { 0o666 };
+    let mode = if content.like.is_some() || content.mode.is_some() { 0o600 } else { 0o666 };
     halt::point();
     let handle = rustix::fs::openat(directory, name, flags, Mode::from_raw_mode(mode))
         .map_err(|errno| PatchError::io(path, "write in its directory", errno))?;
@@ -98,6 +98,10 @@ pub(super) fn write(
     let failed = |source| PatchError::io(path, "write its new content", source);
     file.write_all(&content.bytes).map_err(failed)?;
     halt::point();
+    if let Some(mode) = content.mode {
+        let set = rustix::fs::fchmod(&file, Mode::from_raw_mode(mode & 0o777));
+        set.map_err(|errno| PatchError::io(path, "set its mode", errno))?;
+    }
     if let Some(like) = &content.like {
         imitate(&file, like).map_err(|errno| PatchError::io(path, "set its mode", errno))?;
     }

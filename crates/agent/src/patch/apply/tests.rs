@@ -27,7 +27,8 @@ fn names(directory: &Path) -> Vec<String> {
 fn replace_step(root: &Root) -> Step {
     fs::write(root.path().join("f"), "old").unwrap();
     let old = root.read("f").unwrap().unwrap();
-    let content = Content { bytes: Bytes::from_static(b"new"), like: Some(old.clone()) };
+    let content =
+        Content { bytes: Bytes::from_static(b"new"), like: Some(old.clone()), mode: None };
     Step::Replace { path: "f".to_owned(), content, old }
 }
 

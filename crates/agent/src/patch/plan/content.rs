@@ -30,7 +30,7 @@ pub(crate) fn plan_content(
             picture.occupied(&path)?;
             let bytes = Bytes::from(change(Some(&before.bytes)).map_err(unfit)?);
             picture.hold(bytes.len())?;
-            let after = Content { bytes: bytes.clone(), like: before.like.clone() };
+            let after = Content { bytes: bytes.clone(), like: before.like.clone(), mode: None };
             picture.occupied(&path)?.now = Some(after);
             picture.record(path.clone(), Operation::Update, Some(before), Some(bytes));
         }

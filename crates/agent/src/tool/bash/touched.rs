@@ -53,7 +53,7 @@ impl Touched {
                 (Some(_), Some(_)) | (None, None) => return None,
             };
             let path = path.strip_prefix(&self.root).unwrap_or(path).display().to_string();
-            Some(FileChange { diff: None, path: path.into(), operation, before: None, after: None })
+            Some(FileChange { path: path.into(), operation, ..FileChange::default() })
         });
         changes.collect()
     }

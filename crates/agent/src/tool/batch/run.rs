@@ -9,12 +9,13 @@ use futures_util::stream::{self, BoxStream};
 use polyloop_session::Text;
 use polyloop_session::item::{End, FileChange, ToolResult};
 use polyloop_session::policy::{Effect, Judgement, Leave, Says, Verdict, weigh};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use super::told::{self, ERROR, Told, heading};
 use super::{Call, parse};
 use crate::perform;
-use crate::tool::{Progress, Run, Unasked, find};
+use crate::tool::touches::Recorded;
+use crate::tool::{Progress, Run, Touches, Unasked, find};
 
 /// Parts that read at the same time.
 const READS_MAX: usize = 8;
@@ -29,16 +30,23 @@ const INTERRUPTED: &str = "not run: interrupted";
 
 pub(super) fn run(run: Run) -> BoxStream<'static, Progress> {
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
-    let told = stream::unfold(receiver, |mut receiver| async move {
-        let progress = receiver.recv().await?;
-        Some((progress, receiver))
+    let told = stream::unfold((receiver, None), |(mut receiver, recorded)| async move {
+        if let Some(recorded) = recorded {
+            // Whoever reads has come back for more. The part may have ended meanwhile.
+            let _: Result<(), ()> = Recorded::send(recorded, ());
+        }
+        let (progress, recorded) = receiver.recv().await?;
+        Some((progress, (receiver, recorded)))
     });
     // Both on the same task: what is dropped ends.
     let work = stream::once(perform(run, sender)).filter_map(|()| std::future::ready(None));
     stream::select(told, work).boxed()
 }
 
-async fn perform(run: Run, sender: mpsc::Sender<Progress>) {
+/// What is told, with whom to tell that it is recorded, where that is waited for.
+type Sent = (Progress, Option<Recorded>);
+
+async fn perform(run: Run, sender: mpsc::Sender<Sent>) {
     let started = Instant::now();
     let mut batch = Running {
         run,
@@ -56,7 +64,7 @@ async fn perform(run: Run, sender: mpsc::Sender<Progress>) {
         }
     };
     // Nobody looks any more if this fails.
-    let _ = batch.screen.sender.send(end).await;
+    let _ = batch.screen.sender.send((end, None)).await;
 }
 
 struct Running {
@@ -197,6 +205,17 @@ async fn one(ready: Ready, mut screen: Option<&mut Screen>) -> Told {
                 output.push_str(&text);
                 continue;
             }
+            Some(Ok(Progress::Touches(touches))) => {
+                // The part goes on when it is asked for more, so it waits here.
+                let recorded = match &screen {
+                    Some(screen) => screen.record(touches).await,
+                    None => false,
+                };
+                if recorded {
+                    continue;
+                }
+                return Told::failed(name, format!("{name}: not done: it was not recorded"));
+            }
             Some(Ok(Progress::Ended { end, result })) => (end, result),
             Some(Ok(Progress::Stopped { reason, mut result })) => {
                 // Asking about a part alone would run the others a second time.
@@ -219,7 +238,7 @@ fn not_run(tool: &'static str) -> Told {
 
 /// What those who look have been shown.
 struct Screen {
-    sender: mpsc::Sender<Progress>,
+    sender: mpsc::Sender<Sent>,
     bytes: usize,
     left_out: usize,
     told: String,
@@ -241,6 +260,13 @@ impl Screen {
         }
     }
 
+    /// Whether it was.
+    async fn record(&self, touches: Touches) -> bool {
+        let (recorded, waited) = oneshot::channel();
+        let sent = self.sender.send((Progress::Touches(touches), Some(recorded))).await;
+        sent.is_ok() && waited.await.is_ok()
+    }
+
     async fn put(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -248,7 +274,7 @@ impl Screen {
         self.bytes += text.len();
         self.told.push_str(text);
         // Nobody looks any more if this fails.
-        let _ = self.sender.send(Progress::Output(text.into())).await;
+        let _ = self.sender.send((Progress::Output(text.into()), None)).await;
     }
 
     async fn finish(&mut self) {

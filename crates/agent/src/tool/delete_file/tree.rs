@@ -4,12 +4,14 @@ use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
+use bytes::Bytes;
 use polyloop_session::item::{FileChange, Operation};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, unlinkat};
 use rustix::io::Errno;
 
 use crate::patch::PATH_DEPTH_MAX;
-use crate::tool::files::{kept, name_of};
+use crate::tool::Touches;
+use crate::tool::files::{keep, kept, name_of, read_content};
 
 /// Things that one call deletes.
 const COUNT_MAX: usize = 5_000;
@@ -46,6 +48,60 @@ fn add_count(directory: &OwnedFd, count: &mut usize, depth: usize) -> Result<(),
     Ok(())
 }
 
+/// What deleting it will touch: all files with their contents, as far as those are kept, and the
+/// directory itself with those in it.
+pub(super) fn touches(directory: &OwnedFd, path: &str) -> Result<Touches, String> {
+    let mut touches = Touches { removed: vec![path.into()], ..Touches::default() };
+    let mut kept_bytes = 0;
+    add_touches(directory, path, &mut touches, &mut kept_bytes, 0)?;
+    Ok(touches)
+}
+
+fn add_touches(
+    directory: &OwnedFd,
+    path: &str,
+    touches: &mut Touches,
+    kept_bytes: &mut usize,
+    depth: usize,
+) -> Result<(), String> {
+    let all = touches.files.len() + touches.removed.len();
+    if depth > PATH_DEPTH_MAX || all > COUNT_MAX {
+        return Err("deeper or larger than when it was looked at; use bash".to_owned());
+    }
+    for (name, kind) in entries(directory)? {
+        let shown = name_of(std::os::unix::ffi::OsStrExt::from_bytes(name.as_bytes()));
+        let below = format!("{path}/{shown}");
+        if kind == FileType::Directory {
+            let inner = open(directory, &name).map_err(|errno| format!("{below}: {errno}"))?;
+            touches.removed.push(below.as_str().into());
+            add_touches(&inner, &below, touches, kept_bytes, depth + 1)?;
+            continue;
+        }
+        let operation = Operation::Delete;
+        let mut file = FileChange { path: below.into(), operation, ..FileChange::default() };
+        if let Some((content, mode)) = file_of(directory, &name, kind)
+            && *kept_bytes + content.len() <= KEPT_BYTES_MAX
+        {
+            *kept_bytes += content.len();
+            file.mode = Some(mode);
+            keep(&mut file, &mut touches.contents, &content);
+        }
+        touches.files.push(file);
+    }
+    Ok(())
+}
+
+fn file_of(directory: &OwnedFd, name: &CString, kind: FileType) -> Option<(Bytes, u32)> {
+    if kind != FileType::RegularFile {
+        return None;
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?);
+    let facts = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    let mode = std::os::unix::fs::PermissionsExt::mode(&facts.permissions()) & 0o7777;
+    Some((read_content(file)?, mode))
+}
+
 /// Deletes what is in it, and lists the files.
 pub(super) fn delete(
     directory: &OwnedFd,
@@ -70,7 +126,8 @@ pub(super) fn delete(
         };
         unlinkat(directory, &name, AtFlags::empty()).map_err(failed)?;
         let operation = Operation::Delete;
-        files.push(FileChange { diff: None, path: below.into(), operation, before, after: None });
+        let path = below.into();
+        files.push(FileChange { path, operation, before, ..FileChange::default() });
     }
     Ok(())
 }

@@ -11,7 +11,8 @@ use sha2::{Digest as _, Sha256};
 use similar::{ChangeTag, TextDiff};
 
 use super::{Target, diff};
-use crate::patch::{Change, FILE_BYTES_MAX, Operation};
+use crate::patch::{Change, FILE_BYTES_MAX, Operation, Plan};
+use crate::tool::touches::Touches;
 
 /// A longer content before is not kept for undo.
 pub(crate) const BEFORE_BYTES_MAX: usize = 1024 * 1024;
@@ -38,6 +39,42 @@ pub(crate) fn file_change(path: &str, change: &Change) -> FileChange {
         operation,
         before: change.before.as_ref().and_then(undoable),
         after: change.after.as_ref().map(hash),
+        ..FileChange::default()
+    }
+}
+
+/// What a plan is about to do. `path` is the one that people know, where there is one file.
+pub(crate) fn touches_of(plan: &Plan, target: Option<&Target>) -> Touches {
+    let mut touches = Touches::default();
+    for change in plan.changes() {
+        let path = target.map_or(change.path.as_str(), |target| target.path.as_str());
+        let mut file = file_change(path, change);
+        file.diff = None;
+        let is_moved = matches!(change.operation, Operation::Move { .. });
+        match &change.before {
+            // It is moved as it is.
+            Some(before) if is_moved && change.after.as_ref() == Some(before) => file.before = None,
+            Some(before) => keep(&mut file, &mut touches.contents, before),
+            None => {}
+        }
+        if change.operation == Operation::Delete {
+            file.mode = change.before_mode;
+        }
+        touches.files.push(file);
+    }
+    let above = if target.is_some_and(|target| target.outside) { "/" } else { "" };
+    let made = plan.missing_directories();
+    touches.made = made.iter().map(|made| format!("{above}{made}").into()).collect();
+    touches
+}
+
+/// Keeps a content beside the log where it does not fit into it.
+pub(crate) fn keep(file: &mut FileChange, contents: &mut Vec<(Text, Bytes)>, before: &Bytes) {
+    file.before = undoable(before);
+    if file.before.is_none() {
+        let hash = hash(before);
+        file.before_blob = Some(hash.clone());
+        contents.push((hash, before.clone()));
     }
 }
 

@@ -5,15 +5,17 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream};
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use polyloop_session::Text;
 use polyloop_session::item::{End, FileChange, ToolResult};
 use polyloop_session::policy::{Effect, Judgement};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::Args;
 use crate::tool::apply_patch::ApplyPatch;
 use crate::tool::bash::refused;
+use crate::tool::touches::{Notes, Recorded, Touches};
 use crate::tool::{Place, Progress, Run, Tool as _};
 
 /// How long a call may read.
@@ -118,32 +120,61 @@ pub(crate) fn look(
     stream::once(looked).map(stream::iter).flatten().boxed()
 }
 
-/// Runs a call that writes.
+/// Runs a call that writes. It says what it is about to touch, and touches nothing before that is
+/// recorded.
 pub(crate) fn edit(
     name: &'static str,
     run: Run,
-    work: impl FnOnce(&Run) -> Result<Done, String> + Send + 'static,
+    work: impl FnOnce(&Run, &Notes) -> Result<Done, String> + Send + 'static,
 ) -> BoxStream<'static, Progress> {
     if Args::parse(name, &run.args).is_ok_and(|args| args.is_patch()) {
         return ApplyPatch.run(run);
     }
-    let edited = async move {
+    noted(name, run, move |run, notes| work(run, notes).map_err(|why| prefixed(name, &why)))
+}
+
+/// The same, for work that names itself in its errors.
+pub(crate) fn noted(
+    name: &'static str,
+    run: Run,
+    work: impl FnOnce(&Run, &Notes) -> Result<Done, String> + Send + 'static,
+) -> BoxStream<'static, Progress> {
+    let begun = async move {
         let started = Instant::now();
         if run.stop.is_cancelled() {
-            return interrupted(String::new(), started);
+            return stream::iter(interrupted(String::new(), started)).boxed();
         }
+        let (sender, receiver) = mpsc::channel(1);
         // From here on it is not stopped: all or nothing.
-        match tokio::task::spawn_blocking(move || work(&run)).await {
-            Ok(Ok(Done { failure: Some(why), files, .. })) => {
-                let seen = format!("{name}: {why}");
-                vec![end(End::Failed, Some(seen.into()), files, started)]
-            }
-            Ok(Ok(done)) => ended(done, started),
-            Ok(Err(why)) => failed(name, &why, started),
-            Err(_) => failed(name, "broke; this is a fault of the server", started),
-        }
+        let worked = tokio::task::spawn_blocking(move || work(&run, &Notes { sender }));
+        let ended = async move {
+            let progress = match worked.await {
+                Ok(Ok(Done { failure: Some(why), files, .. })) => {
+                    let seen = format!("{name}: {why}");
+                    vec![end(End::Failed, Some(seen.into()), files, started)]
+                }
+                Ok(Ok(done)) => ended(done, started),
+                Ok(Err(why)) => vec![end(End::Failed, Some(why.into()), Vec::new(), started)],
+                Err(_) => failed(name, "broke; this is a fault of the server", started),
+            };
+            stream::iter(progress)
+        };
+        // The notes end when the work does.
+        told(receiver).chain(stream::once(ended).flatten()).boxed()
     };
-    stream::once(edited).map(stream::iter).flatten().boxed()
+    stream::once(begun).flatten().boxed()
+}
+
+/// What is to be recorded, each answered when the next is asked for.
+fn told(receiver: mpsc::Receiver<(Touches, Recorded)>) -> impl Stream<Item = Progress> + Send {
+    stream::unfold((receiver, None), |(mut receiver, recorded)| async move {
+        if let Some(recorded) = recorded {
+            // The work may have broken meanwhile.
+            let _: Result<(), ()> = Recorded::send(recorded, ());
+        }
+        let (touches, recorded) = receiver.recv().await?;
+        Some((Progress::Touches(touches), (receiver, Some(recorded))))
+    })
 }
 
 /// Runs a call whose work is done elsewhere. `unsure` is what is told of work that was begun and
@@ -202,12 +233,15 @@ fn interrupted(text: String, started: Instant) -> Vec<Progress> {
 
 /// `why` says nothing of the tool, unless it is about the arguments and names it already.
 fn failed(name: &str, why: &str, started: Instant) -> Vec<Progress> {
+    vec![end(End::Failed, Some(prefixed(name, why).into()), Vec::new(), started)]
+}
+
+fn prefixed(name: &str, why: &str) -> String {
     let prefix = format!("{name}: ");
-    let why = match why.starts_with(&prefix) {
+    match why.starts_with(&prefix) {
         true => why.to_owned(),
         false => format!("{prefix}{why}"),
-    };
-    vec![end(End::Failed, Some(why.into()), Vec::new(), started)]
+    }
 }
 
 fn end(end: End, seen: Option<Text>, files: Vec<FileChange>, started: Instant) -> Progress {

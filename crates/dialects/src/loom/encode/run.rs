@@ -160,6 +160,13 @@ impl Run {
                 let value = Custom::Notice { level, text, code };
                 self.tell(self.last, &Told::Custom { value }, out);
             }
+            Event::Forked { session, upto, .. } => {
+                let text = &crate::edits::forked(session, *upto);
+                let value = Custom::Notice { level: "info", text, code: crate::edits::FORKED_CODE };
+                self.tell(self.last, &Told::Custom { value }, out);
+            }
+            // Never in a run.
+            Event::Undone { .. } => {}
             // Clients of this dialect have no message for these; a compaction is its own node.
             Event::SessionCreated { .. }
             | Event::Adopted { .. }
@@ -168,7 +175,8 @@ impl Run {
             | Event::SessionClosed { .. }
             | Event::SessionReopened { .. }
             | Event::ExplainAsked { .. }
-            | Event::Compacted { .. } => {}
+            | Event::Compacted { .. }
+            | Event::FilesTouched { .. } => {}
             // These begin and end runs: the encoder's own.
             Event::MessageQueued { .. }
             | Event::MessageDropped { .. }

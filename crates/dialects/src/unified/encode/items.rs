@@ -240,7 +240,7 @@ fn tell_output(place: (ItemId, Stream, u64), command: &str, output: &str, out: &
 }
 
 /// A move is the end of one file and the beginning of another.
-fn file_changed(file: &FileChange, cwd: Option<&str>, out: &mut Parts<'_, '_>) {
+pub(super) fn file_changed(file: &FileChange, cwd: Option<&str>, out: &mut Parts<'_, '_>) {
     let mut tell = |path: &str, operation| {
         // A path that is whole already stays as it is.
         let path = Path::new(cwd.unwrap_or_default()).join(path);

@@ -101,11 +101,9 @@ fn commands_are_scripts() {
 #[test]
 fn files() {
     let file = |path: &str, operation| FileChange {
-        diff: None,
         path: path.into(),
         operation,
-        before: None,
-        after: None,
+        ..FileChange::default()
     };
     let files = vec![
         file("src/a.rs", Operation::Create),

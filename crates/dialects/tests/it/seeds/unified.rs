@@ -300,7 +300,7 @@ fn file_changed(text: &str) {
         let mut example = plain(text);
         example["operation"] = word.into();
         let path = example["path"].as_str().unwrap().into();
-        let file = FileChange { diff: None, path, operation, before: None, after: None };
+        let file = FileChange { path, operation, ..FileChange::default() };
         let result = ToolResult { files: vec![file], ..ToolResult::default() };
         let done = completed(4, "", Some(result));
         let frame = last(&example, after(shell("x").into_iter().chain([runs(4), done])));

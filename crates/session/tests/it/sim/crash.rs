@@ -29,6 +29,7 @@ impl Sim {
         }
         let asked = turn.map(|turn| turn.waits.clone());
         let stays = turn.is_some_and(|turn| !turn.waits.is_empty() && turn.stopping.is_none());
+        let stays = stays && !self.state.is_fresh_fork();
         match self.record(recover(&self.state, &self.live)) {
             Err(Halt::Crashed) => return self.crash(None),
             other => other?,

@@ -1,0 +1,69 @@
+//! The session is forked, and its file edits are taken back.
+
+use polyloop_session::event::Event;
+use polyloop_session::item::FileChange;
+use polyloop_session::undo::{self, Done, Which};
+use polyloop_session::{ItemId, Refusal, Seq, SessionId, TurnId};
+
+use super::{Run, Sim};
+use crate::it::make::who;
+
+impl Sim {
+    /// The log is copied, and the copy is opened: from here on the sim plays that one.
+    pub fn fork(&mut self) -> Run {
+        self.count("fork");
+        if self.state.turn().is_some() {
+            self.count("fork of a running turn");
+        }
+        if self.state.turn().is_some_and(|turn| !turn.waits.is_empty()) {
+            self.count("fork with a wait");
+        }
+        if !self.state.queue().is_empty() {
+            self.count("fork with a queue");
+        }
+        self.fuse = None;
+        self.audit.crashed();
+        let session = SessionId::parse("other").map_err(|_| "a bad id".to_string())?;
+        let upto = self.state.last_seq();
+        self.running.clear();
+        self.record(vec![Event::Forked { session, upto, by: who() }])?;
+        self.crash(None)
+    }
+
+    /// With a number below 3: the newest, a turn, or a call; of a few that are there, or not.
+    pub fn undo(&mut self, kind: u8, about: u16) -> Run {
+        let edited = self.audit.edited();
+        let any = Seq(u64::from(about) % (self.state.last_seq().0 + 2));
+        let turn = self.state.edits().all().last().map_or(TurnId(any), |edit| edit.turn);
+        let which = match kind % 4 {
+            0 => Which::Newest,
+            1 => Which::Turn(turn),
+            2 => Which::Item(ItemId(any)),
+            _ if edited.is_empty() => Which::Item(ItemId(any)),
+            _ => Which::Item(edited[usize::from(about) % edited.len()]),
+        };
+        let chosen = match undo::choose(&self.state, which) {
+            Ok(chosen) => chosen,
+            Err(refusal) => {
+                self.count(refusal.code());
+                let right = (refusal == Refusal::TurnRunning) == self.state.turn().is_some();
+                ensure!(right, "[19] refused as {refusal:?}");
+                return Ok(());
+            }
+        };
+        ensure!(self.state.turn().is_none(), "[19] a turn runs");
+        let newest_first = chosen.entries.is_sorted_by(|one, other| one > other);
+        ensure!(newest_first, "[19] {chosen:?} is out of order");
+        if chosen.items.iter().any(|item| self.is_undo(*item)) {
+            self.count("undo of an undo");
+        }
+        let files = vec![FileChange { path: format!("p{about}").into(), ..FileChange::default() }];
+        let done = Done { files, ..Done::default() };
+        self.record(vec![undo::undone(&chosen, done, who())])?;
+        self.advance()
+    }
+
+    fn is_undo(&self, item: ItemId) -> bool {
+        self.log.iter().any(|e| e.seq == item.0 && matches!(e.event, Event::Undone { .. }))
+    }
+}

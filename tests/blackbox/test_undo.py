@@ -1,0 +1,244 @@
+"""Taking file edits back: `POST /sessions/{id}:undo`, all files or none, and never over somebody
+else's change."""
+
+import hashlib
+import json
+import os
+
+from harness import eq
+from loomtalk import loom
+from talk import of, talks, the
+
+AUTO = ("--tool-use-approval-mode", "auto-edit")
+
+
+def call(name, **args):
+    return f"tool: {name} {json.dumps(args)}"
+
+
+def undo(server, session="s1", query="", status=200):
+    answer = server.http("POST", f"/sessions/{session}:undo{query}")
+    eq(answer.status, status, f"undo: {answer}")
+    return answer.json
+
+
+def tree(path):
+    """Everything below a path: contents and modes of files, and directories."""
+    found = {}
+    for place in sorted(path.rglob("*")):
+        name = str(place.relative_to(path))
+        if place.is_symlink():
+            found[name] = ("link", os.readlink(place))
+        elif place.is_dir():
+            found[name] = "directory"
+        else:
+            digest = hashlib.sha256(place.read_bytes()).hexdigest()[:12]
+            found[name] = (place.read_bytes()[:20], digest, oct(place.stat().st_mode & 0o7777))
+    return found
+
+
+def changed(answer):
+    return sorted((file["operation"], file["path"]) for file in answer["files"])
+
+
+def filled(work):
+    (work / "kept.txt").write_text("one\ntwo\nthree\n")
+    (work / "run.sh").write_text("#!/bin/sh\necho hi\n")
+    (work / "run.sh").chmod(0o750)
+    (work / "moved.txt").write_text("moves\n")
+    (work / "patched.txt").write_text("a\nb\nc\n")
+    (work / "gone.bin").write_bytes(bytes(range(256)) * 40)
+    (work / "gone.bin").chmod(0o640)
+    (work / "folder" / "inner").mkdir(parents=True)
+    (work / "folder" / "x.txt").write_text("x\n")
+
+
+EDITS = [
+    call("edit", path="kept.txt", oldString="two", newString="2"),
+    call("multiedit", path="kept.txt", edits=[{"oldString": "one", "newString": "1"}]),
+    call("write_file", path="new/deep/made.txt", content="made\n"),
+    call("write_file", path="run.sh", content="#!/bin/sh\necho bye\n"),
+    call("move_file", source="moved.txt", target="other/place.txt"),
+    call("delete_file", path="gone.bin"),
+    call("create_dir", path="empty/dir"),
+    call("apply_patch", patch="*** Begin Patch\n*** Update File: patched.txt\n@@\n a\n-b\n+B\n c\n"
+                              "*** Add File: added.txt\n+added\n*** End Patch\n"),
+]
+
+
+def test_a_turn_is_taken_back_with_all_its_kinds_of_edits_and_put_in_place_again(t):
+    server = t.server(*AUTO)
+    filled(t.work)
+    before = tree(t.work)
+    client = server.client()
+    client.turn("\n".join([*EDITS, "say: done"]))
+    after = tree(t.work)
+    assert "new/deep/made.txt" in after and "gone.bin" not in after, after
+    answer = undo(server)
+    eq(tree(t.work), before, "after the undo")
+    eq(changed(answer), [
+        ("create", "gone.bin"), ("create", "moved.txt"), ("delete", "added.txt"),
+        ("delete", "new/deep/made.txt"), ("delete", "other/place.txt"), ("update", "kept.txt"),
+        ("update", "patched.txt"), ("update", "run.sh")])
+    eq(sorted(answer["removed"]), ["empty", "empty/dir", "new", "new/deep", "other"], "directories")
+    eq(answer["skipped"], [], "skipped")
+    assert "commands" in answer["note"], answer
+    again = undo(server, query=f"?item={answer['seq']}")
+    eq(tree(t.work), after, "after the undo of the undo")
+    undo(server, query=f"?item={again['seq']}")
+    eq(tree(t.work), before, "after the undo of that")
+
+
+def test_each_undo_goes_one_turn_further_back(t):
+    server = t.server(*AUTO)
+    client = server.client()
+    for number in range(3):
+        client.turn(call("write_file", path="a.txt", content=f"{number}\n") + "\nsay: done")
+        client.turn("say: nothing")
+    for left in ("1\n", "0\n"):
+        undo(server)
+        eq((t.work / "a.txt").read_text(), left)
+    undo(server)
+    assert not (t.work / "a.txt").exists()
+    assert "left to take back" in undo(server, status=409)["error"]
+
+
+def test_a_file_that_was_changed_since_stops_it_and_nothing_is_half_done(t):
+    server = t.server(*AUTO)
+    (t.work / "a.txt").write_text("a\n")
+    (t.work / "b.txt").write_text("b\n")
+    client = server.client()
+    client.turn("\n".join([
+        call("write_file", path="a.txt", content="A\n"),
+        call("write_file", path="b.txt", content="B\n"),
+        call("write_file", path="c.txt", content="C\n"),
+        call("delete_file", path="a.txt"),
+        "say: done"]))
+    (t.work / "b.txt").write_text("mine\n")
+    (t.work / "a.txt").write_text("new\n")
+    before = tree(t.work)
+    answer = undo(server, status=409)
+    eq(sorted(c["path"] for c in answer["conflicts"]), ["a.txt", "b.txt"], f"{answer}")
+    assert all(c["reason"] for c in answer["conflicts"]) and answer["error"], answer
+    eq(tree(t.work), before, "nothing was changed")
+    (t.work / "b.txt").write_text("B\n")
+    (t.work / "a.txt").unlink()
+    undo(server)
+    eq((t.work / "b.txt").read_text(), "b\n")
+    eq((t.work / "a.txt").read_text(), "a\n")
+    assert not (t.work / "c.txt").exists()
+
+
+def test_a_link_in_the_way_is_never_followed(t):
+    server = t.server(*AUTO)
+    outside = t.dir / "outside"
+    outside.mkdir()
+    (outside / "f.txt").write_text("B\n")
+    (t.work / "d").mkdir()
+    (t.work / "d" / "f.txt").write_text("b\n")
+    server.client().turn(call("write_file", path="d/f.txt", content="B\n") + "\nsay: done")
+    (t.work / "d" / "f.txt").rename(t.work / "f.txt")
+    (t.work / "d").rmdir()
+    (t.work / "d").symlink_to(outside)
+    answer = undo(server, status=409)
+    assert "link" in json.dumps(answer["conflicts"]), answer
+    eq((outside / "f.txt").read_text(), "B\n", "outside")
+
+
+def test_what_somebody_put_into_a_new_directory_stays(t):
+    server = t.server(*AUTO)
+    server.client().turn(call("write_file", path="new/a.txt", content="a\n") + "\nsay: done")
+    (t.work / "new" / "mine.txt").write_text("mine\n")
+    answer = undo(server)
+    eq(sorted(tree(t.work)), ["new", "new/mine.txt"], "left")
+    eq([s["path"] for s in answer["skipped"]], ["new"], f"{answer}")
+
+
+def test_large_and_binary_files_come_back_and_the_next_server_can_do_it(t):
+    server = t.server(*AUTO)
+    large = os.urandom(3 * 1024 * 1024)
+    (t.work / "large.bin").write_bytes(large)
+    (t.work / "text.txt").write_text("line\n" * 400_000)
+    before = tree(t.work)
+    server.client().turn("\n".join([
+        call("delete_file", path="large.bin"),
+        call("edit", path="text.txt", oldString="line\nline\n", newString="x\n", replaceAll=True),
+        "say: done"]))
+    server.kill()
+    server = t.server(*AUTO)
+    undo(server)
+    eq(tree(t.work), before, "after the undo")
+
+
+def test_what_commands_did_is_not_taken_back_and_said_so(t):
+    server = t.server("--tool-use-approval-mode", "auto-edit")
+    client = server.client()
+    client.say("\n".join([
+        call("write_file", path="a.txt", content="a\n"),
+        call("bash", command="echo made > by_command.txt"),
+        "say: done"]))
+    client.until("approval_request")
+    client.review("yes")
+    client.until_end()
+    answer = undo(server)
+    eq(sorted(tree(t.work)), ["by_command.txt"], "left")
+    assert "commands" in answer["note"], answer
+
+
+def test_bad_and_unfitting_requests(t):
+    server = t.server(*AUTO)
+    client = server.client()
+    client.turn("say: hello")
+    eq(server.http("POST", "/sessions/nobody:undo").status, 404)
+    eq(server.http("POST", "/sessions/.bad:undo").status, 400)
+    for query in ("?turn=x", "?item=0", "?item=-1", "?turn=1&item=2"):
+        undo(server, query=query, status=400)
+    undo(server, status=409)
+    assert "number" in undo(server, query="?item=3", status=409)["error"]
+    client.turn(call("write_file", path="a.txt", content="a\n") + "\nsay: done")
+    client.say("stream: 600 12 100")
+    client.until("loading_state")
+    assert "running" in undo(server, status=409)["error"]
+    eq((t.work / "a.txt").read_text(), "a\n")
+
+
+@talks
+def test_each_dialect_tells_it_and_the_model_knows(s):
+    s.server(*AUTO)
+    server = s.t.servers[-1]
+    unified, agentloop = s.unified(), s.agentloop()
+    chat = s.chat(session="s1")
+    unified.turn(call("write_file", path="a.txt", content="a\n") + "\nsay: done")
+    answer = undo(server)
+    frames = unified.until("notice")
+    told = the(frames, "file_changed")
+    eq((told["path"], told["operation"]), (str(s.t.work / "a.txt"), "delete"))
+    notice = the(frames, "notice")
+    eq(notice["code"], "undone")
+    assert "a.txt is gone again" in notice["text"], notice
+    events = server.events()
+    undone = [e["event"] for e in events if (e.get("event") or {}).get("type") == "undone"]
+    eq((len(undone), undone[0]["files"][0]["path"], undone[0]["by"]["via"]), (1, "a.txt", "rest"))
+    eq(answer["seq"], [e["seq"] for e in events if (e.get("event") or {}).get("type") == "undone"][0])
+    system = [m for m in server.messages() if "a.txt is gone again" in json.dumps(m)]
+    eq(len(system), 1, "one message of the other dialect")
+    eq(system[0]["type"], "response_item")
+
+
+def test_a_batch_and_a_tree_are_taken_back(t):
+    server = t.server(*AUTO)
+    filled(t.work)
+    before = tree(t.work)
+    calls = [{"tool": "write_file", "parameters": {"path": "one.txt", "content": "1\n"}},
+             {"tool": "edit", "parameters": {"path": "kept.txt", "oldString": "two",
+                                             "newString": "2"}}]
+    client = server.client()
+    client.say("\n".join([
+        call("batch", calls=calls), call("delete_file", path="folder", recursive=True),
+        "say: done"]))
+    client.until("approval_request")
+    client.review("yes")
+    client.until_end()
+    assert "folder" not in tree(t.work) and "one.txt" in tree(t.work), tree(t.work)
+    undo(server)
+    eq(tree(t.work), before, "after the undo")
