@@ -215,12 +215,12 @@ def test_each_dialect_tells_it_and_the_model_knows(s):
     eq((told["path"], told["operation"]), (str(s.t.work / "a.txt"), "delete"))
     notice = the(frames, "notice")
     eq(notice["code"], "undone")
-    assert "a.txt is gone again" in notice["text"], notice
+    assert "a.txt removed" in notice["text"], notice
     events = server.events()
     undone = [e["event"] for e in events if (e.get("event") or {}).get("type") == "undone"]
     eq((len(undone), undone[0]["files"][0]["path"], undone[0]["by"]["via"]), (1, "a.txt", "rest"))
     eq(answer["seq"], [e["seq"] for e in events if (e.get("event") or {}).get("type") == "undone"][0])
-    system = [m for m in server.messages() if "a.txt is gone again" in json.dumps(m)]
+    system = [m for m in server.messages() if "a.txt removed" in json.dumps(m)]
     eq(len(system), 1, "one message of the other dialect")
     eq(system[0]["type"], "response_item")
 

@@ -24,10 +24,10 @@ pub(crate) fn undone(files: &[FileChange], skipped: &[Skipped], by: &Who) -> Str
     let change = |file: &FileChange| {
         let path = shown::sentence(&file.path);
         match &file.operation {
-            Operation::Create => format!("{path} is there again"),
-            Operation::Update => format!("{path} has another content again"),
-            Operation::Delete => format!("{path} is gone again"),
-            Operation::Move { from } => format!("{} is {path} again", shown::sentence(from)),
+            Operation::Create => format!("{path} restored"),
+            Operation::Update => format!("{path} changed back"),
+            Operation::Delete => format!("{path} removed"),
+            Operation::Move { from } => format!("{} moved back to {path}", shown::sentence(from)),
         }
     };
     let stays = |skipped: &Skipped| {

@@ -87,16 +87,16 @@ pub fn told(files: &[FileChange], skipped: &[Skipped]) -> String {
     let change = |file: &FileChange| {
         let path = &file.path;
         match &file.operation {
-            Operation::Create => format!("{path} is there again"),
-            Operation::Update => format!("{path} has another content again"),
-            Operation::Delete => format!("{path} is gone again"),
-            Operation::Move { from } => format!("{from} is {path} again"),
+            Operation::Create => format!("{path} restored"),
+            Operation::Update => format!("{path} changed back"),
+            Operation::Delete => format!("{path} removed"),
+            Operation::Move { from } => format!("{from} moved back to {path}"),
         }
     };
     let mut lines: Vec<String> = files.iter().take(PATHS_TOLD_MAX).map(change).collect();
     let more = files.len().saturating_sub(PATHS_TOLD_MAX);
     lines.extend((more > 0).then(|| format!("and {more} more files")));
-    let left = skipped.iter().map(|s| format!("{} is as it was: {}", s.path, s.reason));
+    let left = skipped.iter().map(|s| format!("{} stays: {}", s.path, s.reason));
     lines.extend(left.take(PATHS_TOLD_MAX));
     let lines: String = lines.iter().map(|line| format!("\n- {line}")).collect();
     format!("[The user took back changes of files. Read a file again before you edit it.{lines}]")
