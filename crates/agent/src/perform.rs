@@ -63,7 +63,24 @@ pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
     let must_ask = reaches_out || name == tool::batch::NAME;
     let of_tool = of_tool.filter(|rule| rule.says != Says::Allow || !must_ask);
     judgement.rule = rules::stricter(judgement.rule, of_tool);
+    if name != tool::batch::NAME {
+        let effect = judgement.effect;
+        for key in &mut judgement.keys {
+            key.what = in_folder(&key.what, effect, place);
+        }
+    }
     judgement
+}
+
+/// What is granted in one folder is not in another: the same words name other files there.
+fn in_folder(what: &Text, effect: Effect, place: &Place) -> Text {
+    match effect {
+        Effect::Read | Effect::Edit | Effect::Execute => {
+            let folder = place.cwd.to_string_lossy();
+            format!("{what} in {folder:?}").into()
+        }
+        Effect::Network | Effect::Question | Effect::Plan => what.clone(),
+    }
 }
 
 /// A call that never runs, and why.
