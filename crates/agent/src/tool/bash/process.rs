@@ -15,7 +15,7 @@ use polyloop_sandbox::{
 use polyloop_session::Text;
 use polyloop_session::item::{End, ToolResult};
 use polyloop_session::policy::{Leave, RULE_ADVICE, Says};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -228,22 +228,33 @@ impl Running {
             return;
         }
         if self.report.take().is_some() {
-            let _ = self.helper.start_kill();
+            self.kill();
         }
         self.stdout = None;
     }
 
     fn wake(&self) {
-        let id = self.helper.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(id) = id {
-            let _ = kill_process(id, Signal::CONT);
+        if let Some(id) = self.id() {
+            let _ = kill_process_group(id, Signal::CONT);
         }
+    }
+
+    /// The helper and its keeper; the command is killed with them.
+    fn kill(&self) {
+        if let Some(id) = self.id() {
+            let _ = kill_process_group(id, Signal::KILL);
+        }
+    }
+
+    /// Also that of the group.
+    fn id(&self) -> Option<Pid> {
+        self.helper.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
     }
 
     async fn end(mut self) -> Progress {
         let stopped = self.control.take().is_none();
         if timeout(HELPER_PATIENCE, self.helper.wait()).await.is_err() {
-            let _ = self.helper.start_kill();
+            self.kill();
         }
         let outcome = Outcome::decode(&self.reported);
         let looked_at = self.sandboxed && !stopped;
