@@ -65,6 +65,7 @@ pub use parse::{Patch, parse};
 pub use path::shown;
 pub(crate) use plan::plan_content;
 pub use plan::{Plan, plan};
+pub(crate) use protected::is_git_directory;
 pub use protected::is_protected;
 pub(crate) use report::touched_at;
 pub use report::{Change, Operation, Touched, touched};

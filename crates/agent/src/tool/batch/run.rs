@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use polyloop_session::Text;
 use polyloop_session::item::{End, FileChange, ToolResult};
-use polyloop_session::policy::{Effect, Judgement, Leave, Says, Verdict, weigh};
+use polyloop_session::policy::{Effect, Says};
 use tokio::sync::mpsc;
 
 use super::told::{self, ERROR, Told, heading};
@@ -105,7 +105,8 @@ impl Running {
             }
             None => (false, None),
             Some(unasked) => {
-                let (sandboxed, leave) = by(&judged, unasked).ok_or_else(|| failed(NOT_UNASKED))?;
+                let (sandboxed, leave) =
+                    unasked.lets(&judged).ok_or_else(|| failed(NOT_UNASKED))?;
                 (sandboxed, Some(Unasked { leave, ..unasked.clone() }))
             }
         };
@@ -162,17 +163,6 @@ impl Running {
         let seen = (seen != self.screen.told).then(|| seen.into());
         ended(end, seen, files, started)
     }
-}
-
-/// Whether the sandbox holds a part that runs unasked, and by what it runs; none if it may not.
-fn by(judged: &Judgement, unasked: &Unasked) -> Option<(bool, Leave)> {
-    let weighed = weigh(judged, unasked.mode, &unasked.grants, false);
-    let sandboxed = match weighed.verdict {
-        Verdict::Allow => false,
-        Verdict::AllowSandboxed => true,
-        Verdict::Ask | Verdict::Deny(_) => return None,
-    };
-    Some((sandboxed, weighed.leave?))
 }
 
 /// Runs a part to its end, with whatever befalls it.
