@@ -191,9 +191,11 @@ async fn one(ready: Ready, mut screen: Option<&mut Screen>) -> Told {
             Some(Ok(Progress::Stopped { reason, mut result })) => {
                 // Asking about a part alone would run the others a second time.
                 let had = result.seen.take().unwrap_or_else(|| output.as_str().into());
-                let why = "to have the user asked to run it outside, call it alone";
-                result.seen =
-                    Some(format!("{had}\nThe sandbox stopped it: {reason}; {why}").into());
+                let why = format!(
+                    "The sandbox stopped it: {reason}. In a batch nobody is asked about that; call \
+                     {name} by itself, and the user can let it run outside the sandbox."
+                );
+                result.seen = Some(format!("{}\n{why}", had.trim_end_matches('\n')).into());
                 (End::Failed, result)
             }
             Some(Err(_)) | None => return broke(),
