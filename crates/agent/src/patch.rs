@@ -60,7 +60,7 @@ pub(crate) use apply::{
 };
 pub use error::PatchError;
 pub(crate) use journal::{Does, Fact, Facts, Flush, Named, Open};
-pub use journal::{Journal, Replayed, Said};
+pub use journal::{CallOf, Journal, Replayed, Said};
 pub use parse::{Patch, parse};
 pub use path::shown;
 pub(crate) use plan::plan_content;
