@@ -16,12 +16,13 @@ use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::decide::{deadline, expire};
 use polyloop_session::event::{Level, Setting, Settings};
 use polyloop_session::policy::Mode;
+use polyloop_session::recover::recover_with;
 use polyloop_session::shown;
 use polyloop_session::state::{AUTO_RESUME_VIA, ToolPhase};
 use polyloop_session::wait::Who;
 use polyloop_session::{
     Command, Event, Growth, Limits, Live, LogEntry, MessageId, Refusal, Seq, SessionId, State,
-    Text, Timestamp, TurnId, Update, WaitRef, decide, recover,
+    Text, Timestamp, TurnId, Update, WaitRef, decide,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -229,7 +230,9 @@ impl<V: View> Actor<V> {
             let settings = settings.unwrap_or_else(|| actor.kit.settings.clone());
             actor.record(vec![Event::SessionCreated { settings, by }]).await?;
         }
-        let closing = recover(&actor.state, &actor.live);
+        let journal = actor.kit.places.common.journal.as_ref();
+        let found = journal.map(|journal| journal.found(&actor.id)).unwrap_or_default();
+        let closing = recover_with(&actor.state, &actor.live, &found);
         actor.record(closing).await?;
         actor.live = Live::of(&actor.state);
         actor.writer.forget_growth().await?;

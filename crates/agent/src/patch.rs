@@ -60,11 +60,12 @@ pub(crate) use apply::{
 };
 pub use error::PatchError;
 pub(crate) use journal::{Does, Fact, Facts, Flush, Named, Open};
-pub use journal::{Journal, Replayed, Said};
+pub use journal::{CallOf, Journal, Replayed, Said};
 pub use parse::{Patch, parse};
 pub use path::shown;
 pub(crate) use plan::plan_content;
 pub use plan::{Plan, plan};
+pub(crate) use protected::is_git_directory;
 pub use protected::is_protected;
 pub(crate) use report::touched_at;
 pub use report::{Change, Operation, Touched, touched};

@@ -50,7 +50,11 @@ pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
         Some(tool) => tool.judge(tool::given(args), place).await,
         None => Err(unknown_tool(name)),
     };
-    let mut judgement = judged.unwrap_or_else(|why| refused(name, why));
+    ruled(name, judged.unwrap_or_else(|why| refused(name, why)), place)
+}
+
+/// With what the rules say of the tool.
+pub(crate) fn ruled(name: &str, mut judgement: Judgement, place: &Place) -> Judgement {
     // Leave for a tool is none for what must be asked about wherever it comes from.
     let reaches_out = match judgement.effect {
         Effect::Edit => !judgement.confined,

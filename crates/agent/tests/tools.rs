@@ -15,6 +15,7 @@ mod tools {
     pub mod diffs;
     pub mod edits;
     pub mod git;
+    pub mod held;
     pub mod jail;
     pub mod labels;
     pub mod literal;
@@ -90,6 +91,7 @@ fn main() -> ExitCode {
         tools::diffs::ALL,
         tools::edits::ALL,
         tools::git::ALL,
+        tools::held::ALL,
         tools::labels::ALL,
         tools::literal::ALL,
         tools::memory::ALL,

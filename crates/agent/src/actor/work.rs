@@ -139,6 +139,11 @@ impl<V: View> Actor<V> {
             }),
         };
         let (args, sandboxed) = (args.clone(), sandboxed.is_some());
+        // What it writes is written down as its own, so that it can be told what became of it.
+        let place = match place.journal.as_ref().map(|journal| journal.of_call(&self.id, id)) {
+            Some(journal) => Arc::new(Place { journal: Some(journal), ..(*place).clone() }),
+            None => place,
+        };
         let run = Run { args, place, sandboxed, unasked, stop };
         Some(Ran { item: id, name: name.clone(), run, again: item.stopped.is_some() })
     }

@@ -27,6 +27,7 @@ mod touched;
 
 pub use output::{OUTPUT_BYTES_MAX, SEEN_BYTES_MAX};
 pub(crate) use protected::names_protected;
+pub use spill::{OUTPUT_FILE_BYTES_MAX, OUTPUTS_BYTES_MAX};
 
 /// The longest script that is run.
 pub const COMMAND_BYTES_MAX: usize = 1024 * 1024;

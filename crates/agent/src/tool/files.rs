@@ -19,11 +19,13 @@ use crate::rules;
 mod args;
 mod changes;
 pub(super) mod diff;
+mod held;
 mod perform;
 mod walk;
 
 pub(super) use args::Args;
 pub(super) use changes::{file_change, kept, kept_bytes, patch_of, read as read_content};
+pub(super) use held::{Held, entries, open as open_directory};
 pub(super) use perform::{Done, Watch, edit, judge_blocking, look, wait};
 pub(super) use walk::{Entry, Kind, Order, Tree, name_of};
 
