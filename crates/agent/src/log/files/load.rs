@@ -1,6 +1,7 @@
 //! Opens a session's files: goes on from what the index knows, folds the entries after that,
 //! repairs the tail, reads the journal.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -64,6 +65,8 @@ pub(super) struct Pass {
     pub bytes: u64,
     /// The last line lacks its newline but is whole.
     pub unended: bool,
+    /// Files of their own that its lines name.
+    blobs: Vec<String>,
 }
 
 fn load(store: &Arc<Store>, id: &SessionId, file: File) -> io::Result<Opened> {
@@ -93,6 +96,7 @@ fn load(store: &Arc<Store>, id: &SessionId, file: File) -> io::Result<Opened> {
         store.disk.write(&file, missing.as_bytes())?;
         pass.bytes += missing.len() as u64;
     }
+    flush(store, id, &file, &pass.blobs)?;
     let (journal, live) = journal::Journal::open(store.disk.clone(), &store.path(id, "live"))?;
     let since = Since {
         bytes: pass.bytes - from,
@@ -111,10 +115,15 @@ fn load(store: &Arc<Store>, id: &SessionId, file: File) -> io::Result<Opened> {
 /// Goes over what `begun` has not seen.
 pub(super) fn pass(store: &Store, id: &SessionId, file: &File, begun: Pass) -> io::Result<Pass> {
     let mut pass = begun;
+    let blobs = RefCell::new(Vec::new());
     let mut lines = Lines::from(file.try_clone()?, pass.bytes)?;
     while let Some(raw) = lines.next()? {
         let read = match raw.text() {
-            Some(text) => store.codec.read(text, &|name| store.blob(id, name)),
+            Some(text) => store.codec.read(text, &|name| {
+                let text = store.blob(id, name)?;
+                blobs.borrow_mut().push(name.to_owned());
+                Some(text)
+            }),
             None => Line::Damaged { seq: None, why: "not a text, or too long".into() },
         };
         if !raw.whole {
@@ -135,7 +144,21 @@ pub(super) fn pass(store: &Store, id: &SessionId, file: &File, begun: Pass) -> i
         pass.take(read, place);
         pass.bytes = lines.place;
     }
+    pass.blobs = blobs.into_inner();
     Ok(pass)
+}
+
+/// What was found is shown from now on, so it must be as safe as what will be written after it:
+/// whoever wrote it may have died, or failed, before it was.
+fn flush(store: &Store, id: &SessionId, file: &File, blobs: &[String]) -> io::Result<()> {
+    let dir = store.path(id, "blobs");
+    for name in blobs {
+        store.disk.flush(&File::open(dir.join(name))?)?;
+    }
+    if !blobs.is_empty() {
+        store.disk.flush_names(&dir)?;
+    }
+    store.disk.flush(file)
 }
 
 impl Pass {

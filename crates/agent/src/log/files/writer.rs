@@ -224,6 +224,8 @@ impl Writer for FileWriter {
             self.last = entries.last().map_or(self.last, |entry| entry.seq);
             match flush {
                 Flush::Disk => self.flush(before).await,
+                // A line must not reach the disk before a text that it names.
+                Flush::Process if !self.unflushed.is_empty() => self.flush(before).await,
                 Flush::Process => Ok(()),
             }
         }
