@@ -46,7 +46,7 @@ def test_reading_while_a_server_runs_changes_nothing(t):
     table = sessions(t, "list").stdout
     assert "About a file" in table and "s1" in table, table
     shown = sessions(t, "show", "s1").stdout
-    for word in ("About a file", "say: begin", "the end", "Tool shell", "touch a", "\\u{1b}[31m"):
+    for word in ("About a file", "say: begin", "the end", "Tool bash", "touch a", "\\u{1b}[31m"):
         assert word in shown, f"{word} is not in:\n{shown[:3000]}"
     written = sessions(t, "export", "s", "--format", "markdown").stdout
     assert written.startswith("# About a file\n") and "## Agent" in written, written[:500]

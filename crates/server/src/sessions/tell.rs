@@ -15,7 +15,7 @@ const OUTPUT_BYTES_SHOWN_MAX: usize = 4 * 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// For reading at once: control characters are shown as codes.
+    /// For reading at once.
     Terminal,
     Markdown,
 }
@@ -45,7 +45,7 @@ impl Teller {
         let about = format!("Session {}, from {start} to {last}.", self.id);
         match self.form {
             Form::Terminal => format!("{}\n{about}\n", self.safe(title)),
-            Form::Markdown => format!("# {}\n\n{about}\n", one_line(title)),
+            Form::Markdown => format!("# {}\n\n{about}\n", one_line(&self.safe(title))),
         }
     }
 
@@ -157,8 +157,9 @@ impl Teller {
                 format!("\n[{}] {} at {at}\n{}{end}", entry.seq, self.safe(name), self.safe(text))
             }
             Form::Markdown => {
-                let text = if text.is_empty() { String::new() } else { format!("{text}\n") };
-                format!("\n## {}\n\n*{at}*\n\n{text}", one_line(name))
+                let end = if text.is_empty() { "" } else { "\n" };
+                let (name, text) = (one_line(&self.safe(name)), self.safe(text));
+                format!("\n## {name}\n\n*{at}*\n\n{text}{end}")
             }
         }
     }
@@ -172,7 +173,7 @@ impl Teller {
         match self.form {
             Form::Terminal => format!("{name}{more}:\n{}\n", self.safe(shown)),
             Form::Markdown => {
-                let fence = fence(shown);
+                let (fence, shown) = (fence(shown), self.safe(shown));
                 format!("\n{name}{more}:\n\n{fence}\n{shown}\n{fence}\n")
             }
         }
@@ -181,11 +182,11 @@ impl Teller {
     fn line(&self, text: &str) -> String {
         match self.form {
             Form::Terminal => format!("-- {}\n", self.safe(text)),
-            Form::Markdown => format!("\n> {}\n", text.replace('\n', "\n> ")),
+            Form::Markdown => format!("\n> {}\n", self.safe(text).replace('\n', "\n> ")),
         }
     }
 
-    /// Nothing in a conversation may speak to the terminal.
+    /// Nothing in a conversation may speak to a terminal: control characters are shown as codes.
     fn safe(&self, text: &str) -> String {
         let shown = |c: char| match c {
             '\n' | '\t' => c.to_string(),
