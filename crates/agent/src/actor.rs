@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock;
 use crate::log::memory::Memory;
-use crate::log::{DAMAGED_CODE, Flush, Folded, Log, LogError, Opened, Writer};
+use crate::log::{DAMAGED_CODE, Flush, Folded, Log, LogError, Occasion, Opened, Writer};
 use crate::messages::Messages;
 use crate::model::{Model, Models};
 use crate::perform::{self, Performed};
@@ -277,7 +277,10 @@ impl<V: View> Actor<V> {
     /// Runs until the session sleeps, is closed, or its store fails.
     pub(crate) async fn run(mut self) -> Ending {
         let ending = match self.serve().await {
-            Ok(()) => Ending::Closed,
+            Ok(()) => {
+                self.writer.keep(&self.state, Occasion::Leaving).await;
+                Ending::Closed
+            }
             Err(error) => {
                 tracing::error!(session = %self.id, %error, "the session's store failed");
                 Ending::Failed(error.to_string())
@@ -441,6 +444,7 @@ impl<V: View> Actor<V> {
         }
         self.writer.append(expected, &entries, flush).await?;
         let was_open = !self.live.is_empty();
+        let ends_turn = entries.iter().any(|e| matches!(e.event, Event::TurnEnded { .. }));
         for entry in entries {
             decisions::tell(self.id.as_str(), &self.state, &entry.event);
             self.state.apply(&entry);
@@ -466,6 +470,9 @@ impl<V: View> Actor<V> {
         }
         if was_open && self.live.is_empty() {
             self.writer.forget_growth().await?;
+        }
+        if ends_turn {
+            self.writer.keep(&self.state, Occasion::TurnEnded).await;
         }
         Ok(())
     }

@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use polyloop_session::event::Adopted;
+use polyloop_session::event::{Adopted, Setting};
 use polyloop_session::{Event, Growth, Live, LogEntry, Seq, SessionId, State, Text, Timestamp};
+use serde::{Deserialize, Serialize};
 
 pub mod files;
 pub mod memory;
@@ -34,13 +35,21 @@ pub trait Log: Send + Sync + 'static {
         upto: Seq,
     ) -> BoxFuture<'a, Result<Vec<Arc<LogEntry>>, LogError>>;
 
-    /// The session's lines as its file holds them, from line `from` (counted from 0), a page at a
-    /// time; an empty page is the end.
+    /// The session's lines as its file holds them, from one place up to another, a page at a time;
+    /// at the end the place stays where it is.
     fn lines<'a>(
         &'a self,
         id: &'a SessionId,
         from: LinePlace,
+        upto: LinePlace,
     ) -> BoxFuture<'a, Result<(Vec<String>, LinePlace), LogError>>;
+
+    /// The place after the first `count` lines, or after the last if there are not so many.
+    fn line_place<'a>(
+        &'a self,
+        id: &'a SessionId,
+        count: u64,
+    ) -> BoxFuture<'a, Result<LinePlace, LogError>>;
 
     fn summary<'a>(&'a self, id: &'a SessionId)
     -> BoxFuture<'a, Result<Option<Summary>, LogError>>;
@@ -76,6 +85,19 @@ pub trait Writer: Send {
 
     /// Adds a line that is never replayed.
     fn audit<'a>(&'a mut self, line: &'a str) -> BoxFuture<'a, Result<(), LogError>>;
+
+    /// Says what the log adds up to, so that whoever opens it next need not fold it all. A log may
+    /// keep it or not; nothing depends on it.
+    fn keep<'a>(&'a mut self, state: &'a State, occasion: Occasion) -> BoxFuture<'a, ()>;
+}
+
+/// When a log is told what it adds up to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// The session goes on: worth it if much came in since.
+    TurnEnded,
+    /// The session leaves memory.
+    Leaving,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +114,13 @@ pub enum Flush {
 }
 
 /// A place in a session's lines; where the next page begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinePlace(pub u64);
+
+impl LinePlace {
+    /// After all of them.
+    pub const END: LinePlace = LinePlace(u64::MAX);
+}
 
 pub struct Opened {
     pub writer: Box<dyn Writer>,
@@ -108,9 +135,10 @@ pub struct Summary {
     pub start: Timestamp,
     pub last: Timestamp,
     pub lines: u64,
+    pub title: Option<Text>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
     /// Counted from 1.
     pub line: u64,
@@ -157,6 +185,15 @@ impl Folded {
         }
         self.last_at = self.last_at.max(entry.at);
         self.state.apply(entry);
+    }
+}
+
+/// The title that an event gives its session.
+fn title(event: &Event) -> Option<&Text> {
+    match event {
+        Event::SessionCreated { settings, .. } => settings.title.as_ref(),
+        Event::SettingSet { setting: Setting::Title { title }, .. } => Some(title),
+        _ => None,
     }
 }
 

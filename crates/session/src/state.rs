@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 use crate::context;
 use crate::decide::Limits;
 use crate::event::{
@@ -29,7 +31,11 @@ pub use turn::{
 /// Waits whose end is remembered, so that a late answer is told what became of them.
 pub const CLOSED_WAITS_MAX: usize = 64;
 
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Names this version of the fold: a state that was kept by another may mean something else.
+pub const FOLD_ID: &str = env!("POLYLOOP_FOLD_ID");
+
+/// May be kept while no turn runs, so that a long log need not be folded again from its start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     last_seq: Seq,
     settings: Option<Settings>,
@@ -40,6 +46,8 @@ pub struct State {
     closed: bool,
     grants: Vec<Key>,
     queue: VecDeque<Queued>,
+    /// Never kept: what runs is folded from the log.
+    #[serde(skip)]
     turn: Option<Turn>,
     interrupted: Option<Interrupted>,
     /// After an interruption nothing starts until a client speaks.
@@ -49,13 +57,13 @@ pub struct State {
 }
 
 /// What became of a wait.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Fate {
     Settled { by: Who },
     Withdrawn,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Queued {
     pub id: MessageId,
     pub content: Vec<Part>,
@@ -66,7 +74,7 @@ pub struct Queued {
 }
 
 /// The one interrupted turn whose work can be taken up again.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interrupted {
     pub turn: TurnId,
     pub origin: Origin,

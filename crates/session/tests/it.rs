@@ -26,6 +26,7 @@ mod it {
     mod generate;
     mod heard;
     mod history;
+    mod kept;
     mod make;
     mod names;
     mod next;

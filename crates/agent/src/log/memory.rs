@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, Timestamp};
+use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, State, Text, Timestamp};
 
-use super::{Codec, Flush, Folded, LinePlace, Log, LogError, OpenMode, Opened, Summary, Writer};
+use super::{
+    Codec, Flush, Folded, LinePlace, Log, LogError, Occasion, OpenMode, Opened, Summary, Writer,
+};
 
 const PAGE_ENTRIES_MAX: usize = 256;
 const PAGE_LINES_MAX: usize = 256;
@@ -24,6 +26,7 @@ struct Session {
     entries: Vec<Arc<LogEntry>>,
     lines: Vec<String>,
     live: Live,
+    title: Option<Text>,
 }
 
 struct MemoryWriter {
@@ -87,7 +90,8 @@ impl Memory {
         let kept = lock(&session);
         let (first, last) = (kept.entries.first()?, kept.entries.last()?);
         let lines = kept.lines.len() as u64;
-        Some(Summary { id: id.clone(), start: first.at, last: last.at, lines })
+        let title = kept.title.clone();
+        Some(Summary { id: id.clone(), start: first.at, last: last.at, lines, title })
     }
 }
 
@@ -113,14 +117,31 @@ impl Log for Memory {
         &'a self,
         id: &'a SessionId,
         from: LinePlace,
+        upto: LinePlace,
     ) -> BoxFuture<'a, Result<(Vec<String>, LinePlace), LogError>> {
         async move {
             let Some(session) = self.get(id) else { return Ok((Vec::new(), from)) };
             let kept = lock(&session);
-            let at = usize::try_from(from.0).unwrap_or(usize::MAX).min(kept.lines.len());
-            let page: Vec<String> = kept.lines[at..].iter().take(PAGE_LINES_MAX).cloned().collect();
-            let next = LinePlace((at + page.len()) as u64);
+            let at = |place: LinePlace| {
+                usize::try_from(place.0).unwrap_or(usize::MAX).min(kept.lines.len())
+            };
+            let (from, upto) = (at(from), at(upto));
+            let lines = kept.lines[from..upto.max(from)].iter();
+            let page: Vec<String> = lines.take(PAGE_LINES_MAX).cloned().collect();
+            let next = LinePlace((from + page.len()) as u64);
             Ok((page, next))
+        }
+        .boxed()
+    }
+
+    fn line_place<'a>(
+        &'a self,
+        id: &'a SessionId,
+        count: u64,
+    ) -> BoxFuture<'a, Result<LinePlace, LogError>> {
+        async move {
+            let lines = self.get(id).map_or(0, |session| lock(&session).lines.len() as u64);
+            Ok(LinePlace(count.min(lines)))
         }
         .boxed()
     }
@@ -177,6 +198,9 @@ impl Writer for MemoryWriter {
                     let line = whole.as_deref().unwrap_or(line);
                     kept.lines.push(line.trim_end().to_string());
                 }
+                if let Some(title) = super::title(&entry.event) {
+                    kept.title = Some(title.clone());
+                }
                 kept.entries.push(entry.clone());
             }
             Ok(())
@@ -207,5 +231,10 @@ impl Writer for MemoryWriter {
             Ok(())
         }
         .boxed()
+    }
+
+    fn keep<'a>(&'a mut self, _: &'a State, _: Occasion) -> BoxFuture<'a, ()> {
+        // It is all in memory; folding it is what there is to do.
+        std::future::ready(()).boxed()
     }
 }

@@ -7,7 +7,7 @@ pub const LEFT_OUT_TEXT: &str = "[Messages that did not fit, and what came of th
 
 /// One piece of a prompt. `call` names the model call a piece came from, so that a failed call's
 /// pieces can be taken out again; adopted pieces have none.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Piece {
     User {
         content: Vec<Part>,
@@ -46,7 +46,7 @@ pub enum Piece {
     },
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinePiece {
     /// The entry that put it there.
     pub seq: Seq,
@@ -62,7 +62,7 @@ impl LinePiece {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     pieces: Vec<LinePiece>,
     tokens: u64,
