@@ -180,7 +180,8 @@ impl AgentloopEncoder {
                 }
                 self.present(out);
             }
-            Event::Compacted { tokens_before, tokens_after, window, .. } => {
+            Event::Compacted { tokens_before, tokens_after, window, .. }
+            | Event::Trimmed { tokens_before, tokens_after, window, .. } => {
                 let strategy = strategy_name(window.strategy);
                 out.push(Made::Part(Payload::ContextCompacted {
                     old_token_count: *tokens_before,
