@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Seq, TurnId};
+use crate::item::Usage;
 use crate::state::{Line, LinePiece, Piece, Shorten, State, Turn};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,11 +71,14 @@ pub struct ContextInfo {
     pub tokens_max: u64,
     pub pieces: u64,
     pub strategy: Strategy,
+    /// What the session's model calls cost so far.
+    pub spent: Usage,
 }
 
 pub fn info(state: &State, tokens_max: u64, strategy: Strategy) -> ContextInfo {
     let line = state.line();
-    ContextInfo { tokens: line.used(), tokens_max, pieces: line.pieces().len() as u64, strategy }
+    let (tokens, pieces) = (line.used(), line.pieces().len() as u64);
+    ContextInfo { tokens, tokens_max, pieces, strategy, spent: *state.spent() }
 }
 
 /// The last piece that a compaction would fold into its summary. The newest exchanges stay as
@@ -188,8 +192,12 @@ fn turn_cut(line: &Line, turn: TurnId) -> Option<Seq> {
     }
 }
 
-/// The same while there is still room: what the model has not seen stays.
+/// The same while there is still room: the newest exchanges stay with the turn while they fit in
+/// a quarter, and so does what the model has not seen.
 pub(crate) fn early_cut(line: &Line, turn: TurnId) -> Option<Seq> {
+    if let Some(upto) = compaction_cut(line).filter(|upto| *upto < turn.0) {
+        return Some(upto);
+    }
     match before_turn(line, turn) {
         (Some(last), true) => Some(last),
         (last, _) => step_cut(line, turn, Keep::LastStep).or(last),

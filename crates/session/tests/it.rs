@@ -35,6 +35,7 @@ mod it {
     mod random;
     mod recovery;
     mod retries;
+    mod room;
     mod script;
     mod session;
     mod sim;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use polyloop_session::context::ContextInfo;
 use polyloop_session::event::{CallOutcome, Level, Outcome, Purpose, Work};
-use polyloop_session::item::{End, Fault, ItemKind, ToolResult};
+use polyloop_session::item::{End, Fault, ItemKind, ToolResult, Usage};
 use polyloop_session::policy::Judgement;
 use polyloop_session::shown;
 use polyloop_session::wait::{Answer, Ask, Who};
@@ -197,6 +197,7 @@ impl AgentloopEncoder {
                     tokens_max: window.tokens_max,
                     pieces: window.pieces,
                     strategy: window.strategy,
+                    spent: Usage::default(),
                 })));
             }
             Event::Noticed { level, text, .. } => {
