@@ -131,6 +131,7 @@ const MET: &[&str] = &[
     "granted, so outside the sandbox",
     "trimmed",
     "made room early",
+    "made room early again",
     "a floor that does not fit",
     "over its budget",
 ];

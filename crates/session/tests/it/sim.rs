@@ -52,7 +52,7 @@ pub struct Sim {
     mirror: State,
     journal: Vec<Growth>,
     prompts: BTreeMap<CallId, Prompt>,
-    /// How often room was made by itself, and by how much the prompt grew in all.
+    /// When room was made by itself, and what came since.
     room: room::Made,
 }
 

@@ -8,38 +8,34 @@ use polyloop_session::room::{FLOOR_CODE, GAIN_SHARE};
 
 use super::{Run, Sim};
 
-/// What bounds the attempts: each needs a part of the window that was not there before.
+/// What bounds the attempts: each needs a part of the window that was not there at the last.
 #[derive(Default)]
 pub struct Made {
-    attempts: u64,
-    /// All that ever came on top of what was in use.
-    grown: u64,
-    /// The smallest window that there was.
-    window_min: Option<u64>,
-    /// Another window is another measure.
-    windows: u64,
+    /// All that came on top of what was in use since the last attempt, and its window.
+    last: Option<(u64, u64)>,
 }
 
 impl Sim {
     /// Called with every entry once it is applied; `before` is the state without it.
     pub(super) fn makes_room(&mut self, event: &Event, before: &State) -> Run {
         let (was, is) = (before.line().used(), self.state.line().used());
-        self.room.grown += is.saturating_sub(was);
+        if let Some((grown, _)) = &mut self.room.last {
+            *grown += is.saturating_sub(was);
+        }
         let tokens_max = self.state.tokens_max(&self.limits);
-        self.room.window_min =
-            Some(self.room.window_min.map_or(tokens_max, |min| min.min(tokens_max)));
         match event {
-            Event::SettingSet { .. } => self.room.windows += 1,
             Event::CallStarted { purpose: Purpose::Summarise, .. } if !self.was_asked(before) => {
                 ensure!(self.limits.strategy == Strategy::Threshold, "[18] a dummy makes room");
                 let full = was * 1_000 > tokens_max * self.limits.compact_at;
                 ensure!(full, "[18] {was} of {tokens_max} are in use, and room is made");
-                self.room.attempts += 1;
                 self.count("made room early");
-                let least = (self.room.window_min.unwrap_or(1) / GAIN_SHARE).max(1);
-                let most = 1 + self.room.windows + self.room.grown / least;
-                let attempts = self.room.attempts;
-                ensure!(attempts <= most, "[18] attempt {attempts} of {most} to make room");
+                // Another window is another measure.
+                if let Some((grown, _)) = self.room.last.filter(|(_, max)| *max == tokens_max) {
+                    self.count("made room early again");
+                    let least = (tokens_max / GAIN_SHARE).max(1);
+                    ensure!(grown >= least, "[18] made room again after {grown} of {least}");
+                }
+                self.room.last = Some((0, tokens_max));
                 self.within_budget(before)?;
             }
             Event::TurnEnded { outcome: Outcome::Failed { fault }, .. }
