@@ -35,10 +35,12 @@ use crate::model::{Model, Models};
 use crate::perform::{self, Performed};
 use crate::place::{Instructions, Places};
 use crate::subscriber::{Audience, Ending, Power, Presence, Subscription, View};
+use crate::tokens::{self, Counted};
 use crate::tool::{Place, ToolSpec};
 
 mod attach;
 mod decisions;
+mod room;
 mod work;
 
 pub const MAILBOX_REQUESTS_MAX: usize = 64;
@@ -52,6 +54,7 @@ pub struct Kit {
     pub models: Arc<dyn Models>,
     pub instructions: Instructions,
     pub tools: Arc<[ToolSpec]>,
+    pub tokens: Counted,
     pub places: Places,
     pub settings: Settings,
     pub limits: Limits,
@@ -180,6 +183,7 @@ pub(crate) struct Actor<V: View> {
     running: HashMap<Seq, CancellationToken>,
     /// Where the running turn works.
     place: Option<(TurnId, Arc<Place>)>,
+    room: room::Room,
     /// The server stops: what runs is wound down, and nothing begins.
     closing: bool,
 }
@@ -224,6 +228,7 @@ impl<V: View> Actor<V> {
             performers: SelectAll::new(),
             running: HashMap::new(),
             place: None,
+            room: room::Room::default(),
             closing: false,
         };
         if actor.state.settings().is_none() {
@@ -430,7 +435,7 @@ impl<V: View> Actor<V> {
         if events.is_empty() {
             return Ok(());
         }
-        let events = self.with_warning(events);
+        let events = tokens::fill(&self.kit.tokens.with, self.with_warning(events)).await;
         let expected = self.state.last_seq();
         let (at, mut seq) = (self.now(), expected);
         let mut entries = Vec::with_capacity(events.len());

@@ -18,6 +18,8 @@ use crate::id::{CallId, ItemId, MessageId, Seq, Text, Timestamp, TurnId, WaitId}
 use crate::item::{End, Fault, ItemKind, Opaque, Part, ToolResult, Usage};
 use crate::policy::{Effect, Judgement, Key, Leave, Mode};
 use crate::retry::TOO_LONG_CODE;
+use crate::room::FLOOR_CODE;
+use crate::todos::TODOS_TOOL;
 use crate::wait::{Answer, Ask, Who};
 
 mod line;
@@ -53,6 +55,8 @@ pub struct State {
     /// After an interruption nothing starts until a client speaks.
     paused: bool,
     line: Line,
+    /// What all model calls cost, of every purpose.
+    spent: Usage,
     closed_waits: BTreeMap<WaitId, (ItemId, Fate)>,
 }
 
@@ -144,6 +148,11 @@ impl State {
         &self.line
     }
 
+    /// What the session's model calls cost so far, where providers said.
+    pub fn spent(&self) -> &Usage {
+        &self.spent
+    }
+
     /// What became of a wait; only the last ones are remembered.
     pub fn fate(&self, wait: WaitId) -> Option<&Fate> {
         self.closed_waits.get(&wait).map(|(_, fate)| fate)
@@ -206,12 +215,18 @@ impl State {
                 }
             }
             Event::TurnEnded { outcome, usage: _ } => self.end_turn(outcome),
-            Event::Compacted { call: _, upto, summary, summary_tokens, .. } => {
+            Event::Compacted { upto, summary, summary_tokens, tokens_after, window, .. } => {
                 let turn = self.turn.as_ref().map(|turn| turn.id);
                 self.line.compact(*upto, turn, summary.clone(), *summary_tokens);
+                self.line.left(entry.seq, *tokens_after);
+                self.line.try_made(window.tokens_max);
                 if let Some(turn) = &mut self.turn {
                     turn.compacted();
                 }
+            }
+            Event::Trimmed { items, stub, stub_tokens, tokens_after, .. } => {
+                self.line.trim(items, stub, *stub_tokens);
+                self.line.left(entry.seq, *tokens_after);
             }
             Event::Noticed { .. } => {}
             Event::CallStarted { .. }
@@ -226,6 +241,11 @@ impl State {
             | Event::WaitWithdrawn { .. }
             | Event::ExplainAsked { .. } => {
                 self.close_wait(&entry.event);
+                if let Event::CallEnded { call, usage: Some(usage), .. } = &entry.event
+                    && self.turn.as_ref().is_some_and(|turn| turn.calls.contains_key(call))
+                {
+                    self.spent.add(*usage);
+                }
                 if let Some(turn) = &mut self.turn {
                     turn.apply(entry, &mut self.line, &mut self.grants);
                 }
@@ -325,7 +345,8 @@ impl State {
     }
 
     fn end_turn(&mut self, outcome: &Outcome) {
-        let Some(turn) = self.turn.take() else { return };
+        let Some(mut turn) = self.turn.take() else { return };
+        turn.gave_up(&mut self.line);
         if matches!(outcome, Outcome::Failed { fault } if turn.is_hopeless(fault)) {
             // With it every later call would fail the same way.
             self.line.leave_out(turn.id.0, self.last_seq);

@@ -36,6 +36,7 @@ mod it {
     mod random;
     mod recovery;
     mod retries;
+    mod room;
     mod script;
     mod session;
     mod sim;

@@ -230,7 +230,8 @@ impl Turn {
             | Event::SessionClosed { .. }
             | Event::SessionReopened { .. }
             | Event::ExplainAsked { .. }
-            | Event::Compacted { .. } => {}
+            | Event::Compacted { .. }
+            | Event::Trimmed { .. } => {}
             // No chat asked for a compaction, so none is told how it goes.
             Event::Noticed { .. } if self.compacts() => {}
             // What is told in a turn is about it: a retry, an answer cut short.

@@ -6,7 +6,8 @@
 //! plans are asked, never run, and told as answered, 12 an ended session rests, 13 what is in force
 //! is what was set, 14 a failed call is made again as often as it may, and people are told, 15 what
 //! does not fit is made shorter once, 16 what the sandbox stopped runs outside it with leave or not
-//! again, 17 a rule holds in every mode, and the log says by what a tool ran.
+//! again, 17 a rule holds in every mode, and the log says by what a tool ran, 18 room is made before
+//! a window is full, never without gain, and what fails at it stops nothing.
 
 use std::collections::BTreeMap;
 
@@ -87,8 +88,10 @@ impl Item {
 }
 
 impl Audit {
-    pub fn new(retries_max: u32) -> Audit {
-        Audit { retries_max, ..Audit::default() }
+    pub fn new(retries_max: u32, tokens_max: u64) -> Audit {
+        let mut audit = Audit { retries_max, ..Audit::default() };
+        audit.session.tokens_max = tokens_max;
+        audit
     }
 
     /// `live` is what was shown of open items before this entry; a replay has none.
@@ -142,7 +145,7 @@ impl Audit {
                 turn.stopping = true;
             }
             Event::TurnEnded { outcome, usage } => self.turn_ended(outcome, *usage)?,
-            Event::CallStarted { purpose, model, tokens_max } => {
+            Event::CallStarted { purpose, model, tokens_max, .. } => {
                 self.session.asks(model, *tokens_max)?;
                 self.call_started(CallId(seq), *purpose)?;
             }
@@ -164,6 +167,13 @@ impl Audit {
             | Event::WaitSettled { .. }
             | Event::WaitWithdrawn { .. }
             | Event::ExplainAsked { .. }) => self.wait_event(WaitId(seq), event)?,
+            Event::Trimmed { items, tokens_before, tokens_after, .. } => {
+                ensure!(!items.is_empty(), "[18] trims nothing");
+                ensure!(tokens_after < tokens_before, "[18] trims without gain");
+                let since = self.running_turn()?.id.0;
+                let open = self.open_since(since);
+                ensure!(open.is_empty(), "[18] trims with open {open:?}");
+            }
             Event::Compacted { call, tokens_before, tokens_after, summary, .. } => {
                 ensure!(tokens_after < tokens_before, "a compaction without gain");
                 let row = self.calls.get(call).ok_or("compacted by an unknown call")?;
@@ -240,7 +250,7 @@ impl Audit {
     fn call_started(&mut self, id: CallId, purpose: Purpose) -> Checked {
         let turn = self.running_turn()?;
         turn.calls += 1;
-        let (made, since, work) = (turn.calls, turn.id.0, turn.work.clone());
+        let (since, work) = (turn.id.0, turn.work.clone());
         let calls_max = turn.calls_max;
         match purpose {
             Purpose::Explain { wait } => {
@@ -254,6 +264,7 @@ impl Audit {
                 Audit::attempt(self.running_turn()?, purpose, retries_max)?;
             }
         }
+        let made = self.running_turn()?.calls;
         match (purpose, work) {
             (Purpose::Summarise, Work::Compact { .. }) => {
                 ensure!(made == 1, "[7] a second call for one summary");

@@ -115,7 +115,9 @@ fn stopped() -> Vec<Action> {
 
 fn start() -> Start {
     let (adopted, mode, calls_max) = (Vec::new(), Mode::Suggest, 50);
-    Start { adopted, created: true, mode, calls_max, bypass_allowed: true, retries_max: 2 }
+    let (tokens_max, budget) = (1_000, None);
+    let (created, bypass_allowed, retries_max) = (true, true, 2);
+    Start { adopted, created, mode, calls_max, bypass_allowed, retries_max, tokens_max, budget }
 }
 
 /// Plays a session that meets all this, with a crash at each of its entries, and twice in a row.

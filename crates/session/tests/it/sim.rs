@@ -19,6 +19,7 @@ use super::names::named;
 mod crash;
 mod fail;
 mod outside;
+mod room;
 
 pub enum Halt {
     /// The fuse burnt down: the process is gone, the log and the journal are not.
@@ -51,6 +52,8 @@ pub struct Sim {
     mirror: State,
     journal: Vec<Growth>,
     prompts: BTreeMap<CallId, Prompt>,
+    /// When room was made by itself, and what came since.
+    room: room::Made,
 }
 
 impl Sim {
@@ -64,10 +67,11 @@ impl Sim {
             now: 1_000,
             fuse: None,
             tally: BTreeMap::new(),
-            audit: Audit::new(limits.retries_max),
+            audit: Audit::new(limits.retries_max, limits.tokens_max),
             mirror: State::default(),
             journal: Vec::new(),
             prompts: BTreeMap::new(),
+            room: room::Made::default(),
         }
     }
 
@@ -109,7 +113,8 @@ impl Sim {
         let mut untouched = self.state.clone();
         self.tell_end(&entry.event);
         self.state.apply(&entry);
-        self.measured(&entry.event, untouched.line().tokens())?;
+        self.measured(&entry.event, untouched.line().used())?;
+        self.makes_room(&entry.event, &untouched)?;
         self.mirror.apply(&read);
         let (state, mirror) = (&self.state, &self.mirror);
         ensure!(state == mirror, "[1] after {json} the fold differs:\n{state:?}\n{mirror:?}");

@@ -168,7 +168,8 @@ impl Run {
             | Event::SessionClosed { .. }
             | Event::SessionReopened { .. }
             | Event::ExplainAsked { .. }
-            | Event::Compacted { .. } => {}
+            | Event::Compacted { .. }
+            | Event::Trimmed { .. } => {}
             // These begin and end runs: the encoder's own.
             Event::MessageQueued { .. }
             | Event::MessageDropped { .. }
