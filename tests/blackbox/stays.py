@@ -54,6 +54,8 @@ LAUNCHERS = [
     "(trap '' HUP; exec setsid -f PAYLOAD)",
     "bash -c 'PAYLOAD_QUOTED & exec setsid -f PAYLOAD_QUOTED'",
     "coproc PAYLOAD",
+    "setsid PAYLOAD & kill -KILL $PPID 2>/dev/null || true",
+    "(setsid PAYLOAD &); kill -STOP $PPID 2>/dev/null || true",
 ]
 
 

@@ -5,6 +5,7 @@
 #![allow(clippy::disallowed_methods, reason = "to start other programs is what this is for")]
 
 mod absences;
+mod bench;
 mod ci;
 mod limit;
 mod lines;
@@ -36,6 +37,8 @@ enum Command {
     Ci(tools::Install),
     /// Run the long checks: random sessions, kills of a server in use, frames of nonsense
     Soak(soak::Options),
+    /// Measure a session of many events beside a new one
+    Bench(bench::Options),
     /// Hold conversations with a small real language model on this machine
     RealModel(tools::Install),
     /// Serve a scripted model, until stopped; what follows is for it
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
     let passed = match cli.command {
         Command::Ci(install) => ci::run(&place, &install),
         Command::Soak(options) => soak::run(&place, &options),
+        Command::Bench(options) => bench::run(&place, &options),
         Command::RealModel(install) => real_model::run(&place, &install),
         Command::FakeModel { words } => fake_model(&place, &words),
         Command::Absences => absences::run(&place),

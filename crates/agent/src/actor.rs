@@ -16,29 +16,32 @@ use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::decide::{deadline, expire};
 use polyloop_session::event::{Level, Setting, Settings};
 use polyloop_session::policy::Mode;
+use polyloop_session::recover::recover_with;
 use polyloop_session::shown;
 use polyloop_session::state::{AUTO_RESUME_VIA, ToolPhase};
 use polyloop_session::undo::Which;
 use polyloop_session::wait::Who;
 use polyloop_session::{
     Command, Event, Growth, Limits, Live, LogEntry, MessageId, Refusal, Seq, SessionId, State,
-    Text, Timestamp, TurnId, Update, WaitRef, decide, recover,
+    Text, Timestamp, TurnId, Update, WaitRef, decide,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
 use crate::log::memory::Memory;
-use crate::log::{DAMAGED_CODE, Flush, Folded, Log, LogError, Opened, Writer};
+use crate::log::{DAMAGED_CODE, Flush, Folded, Log, LogError, Occasion, Opened, Writer};
 use crate::messages::Messages;
 use crate::model::{Model, Models};
 use crate::perform::{self, Performed};
 use crate::place::{Instructions, Places};
 use crate::subscriber::{Audience, Ending, Power, Presence, Subscription, View};
+use crate::tokens::{self, Counted};
 use crate::tool::{Place, ToolSpec};
 
 mod attach;
 mod decisions;
+mod room;
 mod undo;
 mod work;
 
@@ -55,6 +58,7 @@ pub struct Kit {
     pub models: Arc<dyn Models>,
     pub instructions: Instructions,
     pub tools: Arc<[ToolSpec]>,
+    pub tokens: Counted,
     pub places: Places,
     pub settings: Settings,
     pub limits: Limits,
@@ -192,6 +196,7 @@ pub(crate) struct Actor<V: View> {
     running: HashMap<Seq, CancellationToken>,
     /// Where the running turn works.
     place: Option<(TurnId, Arc<Place>)>,
+    room: room::Room,
     /// The server stops: what runs is wound down, and nothing begins.
     closing: bool,
 }
@@ -236,13 +241,16 @@ impl<V: View> Actor<V> {
             performers: SelectAll::new(),
             running: HashMap::new(),
             place: None,
+            room: room::Room::default(),
             closing: false,
         };
         if actor.state.settings().is_none() {
             let settings = settings.unwrap_or_else(|| actor.kit.settings.clone());
             actor.record(vec![Event::SessionCreated { settings, by }]).await?;
         }
-        let closing = recover(&actor.state, &actor.live);
+        let journal = actor.kit.places.common.journal.as_ref();
+        let found = journal.map(|journal| journal.found(&actor.id)).unwrap_or_default();
+        let closing = recover_with(&actor.state, &actor.live, &found);
         actor.record(closing).await?;
         actor.live = Live::of(&actor.state);
         actor.writer.forget_growth().await?;
@@ -287,7 +295,10 @@ impl<V: View> Actor<V> {
     /// Runs until the session sleeps, is closed, or its store fails.
     pub(crate) async fn run(mut self) -> Ending {
         let ending = match self.serve().await {
-            Ok(()) => Ending::Closed,
+            Ok(()) => {
+                self.writer.keep(&self.state, Occasion::Leaving).await;
+                Ending::Closed
+            }
             Err(error) => {
                 tracing::error!(session = %self.id, %error, "the session's store failed");
                 Ending::Failed(error.to_string())
@@ -449,7 +460,7 @@ impl<V: View> Actor<V> {
         if events.is_empty() {
             return Ok(());
         }
-        let events = self.with_warning(events);
+        let events = tokens::fill(&self.kit.tokens.with, self.with_warning(events)).await;
         let expected = self.state.last_seq();
         let (at, mut seq) = (self.now(), expected);
         let mut entries = Vec::with_capacity(events.len());
@@ -463,6 +474,7 @@ impl<V: View> Actor<V> {
         }
         self.writer.append(expected, &entries, flush).await?;
         let was_open = !self.live.is_empty();
+        let ends_turn = entries.iter().any(|e| matches!(e.event, Event::TurnEnded { .. }));
         for entry in entries {
             decisions::tell(self.id.as_str(), &self.state, &entry.event);
             self.state.apply(&entry);
@@ -488,6 +500,9 @@ impl<V: View> Actor<V> {
         }
         if was_open && self.live.is_empty() {
             self.writer.forget_growth().await?;
+        }
+        if ends_turn {
+            self.writer.keep(&self.state, Occasion::TurnEnded).await;
         }
         Ok(())
     }

@@ -17,4 +17,5 @@ pub mod sessions;
 pub mod shell;
 pub mod subscriber;
 pub mod todos;
+pub mod tokens;
 pub mod tool;

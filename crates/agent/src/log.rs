@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use polyloop_session::event::Adopted;
+use polyloop_session::event::{Adopted, Setting};
 use polyloop_session::{Event, Growth, Live, LogEntry, Seq, SessionId, State, Text, Timestamp};
+use serde::{Deserialize, Serialize};
 
 pub mod files;
 mod fork;
@@ -38,13 +39,21 @@ pub trait Log: Send + Sync + 'static {
         upto: Seq,
     ) -> BoxFuture<'a, Result<Vec<Arc<LogEntry>>, LogError>>;
 
-    /// The session's lines as its file holds them, from line `from` (counted from 0), a page at a
-    /// time; an empty page is the end.
+    /// The session's lines as its file holds them, from one place up to another, a page at a time;
+    /// at the end the place stays where it is.
     fn lines<'a>(
         &'a self,
         id: &'a SessionId,
         from: LinePlace,
+        upto: LinePlace,
     ) -> BoxFuture<'a, Result<(Vec<String>, LinePlace), LogError>>;
+
+    /// The place after the first `count` lines, or after the last if there are not so many.
+    fn line_place<'a>(
+        &'a self,
+        id: &'a SessionId,
+        count: u64,
+    ) -> BoxFuture<'a, Result<LinePlace, LogError>>;
 
     fn summary<'a>(&'a self, id: &'a SessionId)
     -> BoxFuture<'a, Result<Option<Summary>, LogError>>;
@@ -102,6 +111,19 @@ pub trait Writer: Send {
         hash: &'a str,
         content: &'a Bytes,
     ) -> BoxFuture<'a, Result<bool, LogError>>;
+
+    /// Says what the log adds up to, so that whoever opens it next need not fold it all. A log may
+    /// keep it or not; nothing depends on it.
+    fn keep<'a>(&'a mut self, state: &'a State, occasion: Occasion) -> BoxFuture<'a, ()>;
+}
+
+/// When a log is told what it adds up to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Occasion {
+    /// The session goes on: worth it if much came in since.
+    TurnEnded,
+    /// The session leaves memory.
+    Leaving,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,8 +140,13 @@ pub enum Flush {
 }
 
 /// A place in a session's lines; where the next page begins.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinePlace(pub u64);
+
+impl LinePlace {
+    /// After all of them.
+    pub const END: LinePlace = LinePlace(u64::MAX);
+}
 
 pub struct Opened {
     pub writer: Box<dyn Writer>,
@@ -134,9 +161,10 @@ pub struct Summary {
     pub start: Timestamp,
     pub last: Timestamp,
     pub lines: u64,
+    pub title: Option<Text>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
     /// Counted from 1.
     pub line: u64,
@@ -183,6 +211,15 @@ impl Folded {
         }
         self.last_at = self.last_at.max(entry.at);
         self.state.apply(entry);
+    }
+}
+
+/// The title that an event gives its session.
+fn title(event: &Event) -> Option<&Text> {
+    match event {
+        Event::SessionCreated { settings, .. } => settings.title.as_ref(),
+        Event::SettingSet { setting: Setting::Title { title }, .. } => Some(title),
+        _ => None,
     }
 }
 

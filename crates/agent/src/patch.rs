@@ -60,12 +60,13 @@ pub(crate) use apply::{
     spare_name, unmake_directories,
 };
 pub use error::PatchError;
+pub use journal::{CallOf, Journal, Replayed, Said};
 pub(crate) use journal::{Does, Fact, Facts, Flush, Named, Open};
-pub use journal::{Journal, Replayed, Said};
 pub use parse::{Patch, parse};
 pub use path::shown;
 pub use plan::{Plan, plan};
 pub(crate) use plan::{Revert, Reverted, Was, plan_content, plan_reverts};
+pub(crate) use protected::is_git_directory;
 pub use protected::is_protected;
 pub(crate) use report::touched_at;
 pub use report::{Change, Operation, Touched, touched};

@@ -55,7 +55,11 @@ pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
         Some(tool) => tool.judge(tool::given(args), place).await,
         None => Err(unknown_tool(name)),
     };
-    let mut judgement = judged.unwrap_or_else(|why| refused(name, why));
+    ruled(name, judged.unwrap_or_else(|why| refused(name, why)), place)
+}
+
+/// With what the rules say of the tool.
+pub(crate) fn ruled(name: &str, mut judgement: Judgement, place: &Place) -> Judgement {
     // Leave for a tool is none for what must be asked about wherever it comes from.
     let reaches_out = match judgement.effect {
         Effect::Edit => !judgement.confined,
@@ -68,7 +72,24 @@ pub async fn judge(name: &str, args: &str, place: &Place) -> Judgement {
     let must_ask = reaches_out || name == tool::batch::NAME;
     let of_tool = of_tool.filter(|rule| rule.says != Says::Allow || !must_ask);
     judgement.rule = rules::stricter(judgement.rule, of_tool);
+    if name != tool::batch::NAME {
+        let effect = judgement.effect;
+        for key in &mut judgement.keys {
+            key.what = in_folder(&key.what, effect, place);
+        }
+    }
     judgement
+}
+
+/// What is granted in one folder is not in another: the same words name other files there.
+fn in_folder(what: &Text, effect: Effect, place: &Place) -> Text {
+    match effect {
+        Effect::Read | Effect::Edit | Effect::Execute => {
+            let folder = place.cwd.to_string_lossy();
+            format!("{what} in {folder:?}").into()
+        }
+        Effect::Network | Effect::Question | Effect::Plan => what.clone(),
+    }
 }
 
 /// A call that never runs, and why.

@@ -16,11 +16,10 @@ use crate::patch::Root;
 use crate::tool::bash::is_forbidden;
 use crate::tool::{Place, skills};
 
+mod checked_out;
+
 /// Of a file that tells the model who it is or how to work here.
 const TOLD_BYTES_MAX: u64 = 64 * 1024;
-
-/// Of a file that a fact is read from.
-const FACT_BYTES_MAX: u64 = 4 * 1024;
 
 /// The folders that sessions may work in.
 #[derive(Clone, Debug)]
@@ -131,30 +130,11 @@ impl Instructions {
 /// caches hold.
 fn facts(place: &Place, today: jiff::civil::Date) -> String {
     let mut facts = vec![format!("Working directory: {}", place.cwd.display())];
-    facts.push(match branch(place) {
-        Some(branch) => format!("Version control: git, on {branch}"),
-        None => "Version control: none found".to_owned(),
-    });
+    let checked_out = checked_out::checked_out(place);
+    facts.push(format!("Version control: {}", checked_out.as_deref().unwrap_or("none found")));
     facts.push(format!("System: {}, commands run in bash", std::env::consts::OS));
     facts.push(format!("Date: {today}"));
     facts.join("\n")
-}
-
-/// What is checked out, if the folder is a git work tree. Read from its files: asking git could
-/// run what the repository's configuration names.
-fn branch(place: &Place) -> Option<String> {
-    let dir = place.cwd.ancestors().map(|dir| dir.join(".git")).find(|git| git.exists())?;
-    let dir = match dir.is_dir() {
-        true => dir,
-        // Of a linked work tree: the file names the directory.
-        false => PathBuf::from(regular(&dir, FACT_BYTES_MAX)?.trim().strip_prefix("gitdir: ")?),
-    };
-    let head = regular(&dir.join("HEAD"), FACT_BYTES_MAX)?;
-    let shown: String = match head.trim().strip_prefix("ref: refs/heads/") {
-        Some(branch) => format!("branch {branch}"),
-        None => format!("commit {}", head.trim().get(..12)?),
-    };
-    Some(shown.chars().filter(|c| !c.is_control()).take(100).collect())
 }
 
 /// The text of a regular file of the folder; a long one is cut, a blank one is none. A link that

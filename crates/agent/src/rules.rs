@@ -7,9 +7,11 @@
 //! A denied or asked-about command is looked for wherever it could stand in a script, an allowed
 //! one only where it certainly is all that is not harmless.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{Glob, GlobBuilder, GlobSet};
 use polyloop_session::Text;
 use polyloop_session::policy::{Rule, Says};
 use polyloop_session::shown::visible;
@@ -26,9 +28,27 @@ pub const RULES_BYTES_MAX: usize = 256 * 1024;
 /// More are an error.
 pub const RULES_MAX: usize = 1_000;
 
+/// Words of one script that are followed through links; one with more is asked about.
+const WORDS_FOLLOWED_MAX: usize = 4_000;
+
+/// Words between those of a command that is looked for; more are taken for it.
+const WORDS_BETWEEN_MAX: usize = 64;
+
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     lines: Vec<Line>,
+    /// The lines about paths below the working directory, and those about other ones.
+    relative: Paths,
+    absolute: Paths,
+    /// The lines that forbid or ask, by the program they are about.
+    strict: HashMap<String, Vec<usize>>,
+}
+
+/// All patterns at once, each with the line it is of.
+#[derive(Clone, Debug, Default)]
+struct Paths {
+    set: GlobSet,
+    lines: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -49,8 +69,8 @@ enum About {
 /// What matches a path and everything below it.
 #[derive(Clone, Debug)]
 struct Pattern {
-    itself: GlobMatcher,
-    below: GlobMatcher,
+    itself: Glob,
+    below: Glob,
     /// Absolute, so not looked for below the working directory.
     absolute: bool,
     /// The path, where nothing in it stands for something else.
@@ -93,7 +113,37 @@ impl Rules {
         if rules.lines.len() > RULES_MAX {
             bad.extend(whole(format!("there are more than {RULES_MAX} rules")));
         }
-        if bad.is_empty() { Ok(rules) } else { Err(bad) }
+        if !bad.is_empty() {
+            return Err(bad);
+        }
+        rules.index().map_err(|error| whole(error.to_string()))?;
+        Ok(rules)
+    }
+
+    fn index(&mut self) -> Result<(), globset::Error> {
+        self.relative = self.paths(|pattern| !pattern.absolute)?;
+        self.absolute = self.paths(|pattern| pattern.absolute)?;
+        for (at, line) in self.lines.iter().enumerate() {
+            if let (About::Command(words), Says::Ask | Says::Deny) = (&line.about, line.says)
+                && let Some(program) = words.first()
+            {
+                self.strict.entry(program.clone()).or_default().push(at);
+            }
+        }
+        Ok(())
+    }
+
+    fn paths(&self, wanted: impl Fn(&Pattern) -> bool) -> Result<Paths, globset::Error> {
+        let mut set = GlobSet::builder();
+        let mut lines = Vec::new();
+        for (at, line) in self.lines.iter().enumerate() {
+            let About::Path(pattern) = &line.about else { continue };
+            if wanted(pattern) {
+                set.add(pattern.itself.clone()).add(pattern.below.clone());
+                lines.extend([at, at]);
+            }
+        }
+        Ok(Paths { set: set.build()?, lines })
     }
 
     pub fn len(&self) -> usize {
@@ -111,17 +161,41 @@ impl Rules {
 
     /// About every call of a tool.
     pub fn of_tool(&self, name: &str) -> Option<Rule> {
-        self.strictest(|about| matches!(about, About::Tool(tool) if *tool == name))
+        let is_about = |line: &&Line| matches!(&line.about, About::Tool(tool) if *tool == name);
+        strictest(self.lines.iter().filter(is_about))
     }
 
     /// About a file or directory, or what is below it. `real` is where the path leads.
     pub fn of_path(&self, real: &Path, cwd: &Path) -> Option<Rule> {
-        self.strictest(|about| matches!(about, About::Path(pattern) if pattern.is_at(real, cwd)))
+        strictest(self.lines_at(real, cwd))
+    }
+
+    fn lines_at(&self, path: &Path, cwd: &Path) -> impl Iterator<Item = &Line> {
+        let matching = |paths: &Paths, path: &Path| -> Vec<usize> {
+            let found = paths.set.matches(path).into_iter();
+            found.filter_map(|at| paths.lines.get(at).copied()).collect()
+        };
+        let mut found = matching(&self.absolute, path);
+        if let Ok(relative) = path.strip_prefix(cwd) {
+            found.extend(matching(&self.relative, relative));
+        }
+        found.sort_unstable();
+        found.into_iter().filter_map(|at| self.lines.get(at))
     }
 
     /// Whether a path is not to be read as one of many.
     pub fn closes(&self, path: &Path, cwd: &Path) -> bool {
         self.of_path(path, cwd).is_some_and(|rule| rule.says != Says::Allow)
+    }
+
+    /// What a command may be judged harmless by: nothing that it reads is closed.
+    pub fn close(self: &Arc<Rules>, scope: Scope, cwd: &Path) -> Scope {
+        let closes = |line: &Line| line.says != Says::Allow && matches!(line.about, About::Path(_));
+        if !self.lines.iter().any(closes) {
+            return scope;
+        }
+        let (rules, cwd) = (self.clone(), cwd.to_owned());
+        scope.with_closed(Arc::new(move |path| rules.closes(path, &cwd)))
     }
 
     /// About a script for `bash` that runs in `directory`, with the paths that its words name.
@@ -144,17 +218,47 @@ impl Rules {
             }
             None => parts.hidden |= self.is_doubtful(script, &parts),
         }
-        let strict = self.strictest_of(|line| match &line.about {
-            About::Command(words) if line.says != Says::Allow => {
-                parts.commands.iter().any(|command| begins_somewhere(command, words))
-            }
-            About::Path(pattern) if line.says != Says::Allow => {
-                let named = |word: &String| is_named(pattern, word, directory, cwd);
-                parts.commands.iter().flatten().any(named)
-            }
-            About::Tool(_) | About::Command(_) | About::Path(_) => false,
+        let words = || parts.commands.iter().flatten();
+        if self.has_paths() {
+            parts.hidden |= words().count() > WORDS_FOLLOWED_MAX;
+        }
+        let of_commands = parts.commands.iter().flat_map(|command| self.lines_for(command));
+        let of_paths = (1..).zip(words()).flat_map(|(at, word)| {
+            let paths = if self.has_paths() {
+                named(word, directory, at <= WORDS_FOLLOWED_MAX)
+            } else {
+                Vec::new()
+            };
+            paths.into_iter().flat_map(|path| self.lines_at(&path, cwd).collect::<Vec<_>>())
         });
-        strict.or_else(|| self.unseen(&parts)).or_else(|| self.allowed(script, scope))
+        let strict = of_commands.chain(of_paths).filter(|line| line.says != Says::Allow);
+        let allowed = || {
+            // A protected path is asked about whatever the rules allow.
+            let protected = tool::bash::names_protected(script, directory, cwd);
+            if protected { None } else { self.allowed(script, scope) }
+        };
+        strictest(strict).or_else(|| self.unseen(&parts)).or_else(allowed)
+    }
+
+    fn has_paths(&self) -> bool {
+        !self.relative.lines.is_empty() || !self.absolute.lines.is_empty()
+    }
+
+    /// The lines against a command, wherever in its words it begins (`sudo git push`), and by
+    /// whatever path its program is called.
+    fn lines_for(&self, command: &[String]) -> Vec<&Line> {
+        let mut found = Vec::new();
+        for (at, word) in command.iter().enumerate() {
+            let name = word.rsplit('/').next().unwrap_or_default();
+            let of = |program: &str| self.strict.get(program).into_iter().flatten();
+            let whole = of(word).chain(of(name).filter(|_| name != word));
+            let after = command.get(at + 1..).unwrap_or_default();
+            found.extend(whole.filter_map(|line| self.lines.get(*line)).filter(|line| {
+                matches!(&line.about, About::Command(words)
+                    if words.get(1..).is_some_and(|rest| follows(after, rest)))
+            }));
+        }
+        found
     }
 
     /// Whether the script could be read in two ways, or words of a command that is not to run
@@ -164,16 +268,9 @@ impl Rules {
         if READ_OTHERWISE.iter().any(|mark| script.contains(mark)) {
             return true;
         }
-        let strict = self.lines.iter().filter(|line| line.says != Says::Allow);
-        let programs: Vec<&String> = strict
-            .filter_map(|line| match &line.about {
-                About::Command(words) => words.first(),
-                About::Tool(_) | About::Path(_) => None,
-            })
-            .collect();
         let stands_for_others = |word: &String| word.contains(['$', '`', '{', '*', '?', '[']);
         parts.commands.iter().any(|command| {
-            command.iter().any(|word| programs.contains(&word))
+            command.iter().any(|word| self.strict.contains_key(word))
                 && command.iter().any(stands_for_others)
         })
     }
@@ -207,33 +304,20 @@ impl Rules {
 
     /// The paths that a command must not find: denied, and written out in full.
     pub fn denied_paths(&self, cwd: &Path) -> Vec<PathBuf> {
-        self.literal_paths(cwd, |says| says == Says::Deny)
-    }
+        let lines = self.lines.iter().filter(|line| line.says == Says::Deny);
 
-    /// The paths that no command reads unasked.
-    pub fn closed_paths(&self, cwd: &Path) -> Vec<PathBuf> {
-        self.literal_paths(cwd, |says| says != Says::Allow)
-    }
-
-    fn literal_paths(&self, cwd: &Path, wanted: impl Fn(Says) -> bool) -> Vec<PathBuf> {
-        let lines = self.lines.iter().filter(|line| wanted(line.says));
         let literal = lines.filter_map(|line| match &line.about {
             About::Path(pattern) => pattern.literal.as_ref(),
             About::Tool(_) | About::Command(_) => None,
         });
         literal.map(|path| crate::patch::path::real(&cwd.join(path))).collect()
     }
+}
 
-    fn strictest(&self, is_about: impl Fn(&About) -> bool) -> Option<Rule> {
-        self.strictest_of(|line| is_about(&line.about))
-    }
-
-    fn strictest_of(&self, holds: impl Fn(&Line) -> bool) -> Option<Rule> {
-        let lines = self.lines.iter().filter(|line| holds(line));
-        // The first of the strictest.
-        let found = lines.reduce(|best, line| if line.says > best.says { line } else { best });
-        found.map(Line::rule)
-    }
+/// The first of the strictest.
+fn strictest<'r>(lines: impl Iterator<Item = &'r Line>) -> Option<Rule> {
+    let found = lines.reduce(|best, line| if line.says > best.says { line } else { best });
+    found.map(Line::rule)
 }
 
 /// What is said of a call about which several rules speak.
@@ -278,7 +362,7 @@ impl Line {
             }
             About::Path(pattern) => {
                 let place = if pattern.absolute { "" } else { " below the working directory" };
-                let pattern = pattern.itself.glob();
+                let pattern = &pattern.itself;
                 format!("a call that touches {pattern}{place}, or anything in it, {does}")
             }
         }
@@ -348,8 +432,7 @@ fn pattern(text: &str) -> Result<Pattern, String> {
     }
     let glob = |pattern: &str| {
         let built = GlobBuilder::new(pattern).literal_separator(true).build();
-        let built = built.map_err(|error| format!("`{text}`: {}", error.kind()));
-        built.map(|glob| glob.compile_matcher())
+        built.map_err(|error| format!("`{text}`: {}", error.kind()))
     };
     let literal = !trimmed.contains(['*', '?', '[', '{', '\\']);
     Ok(Pattern {
@@ -360,49 +443,34 @@ fn pattern(text: &str) -> Result<Pattern, String> {
     })
 }
 
-impl Pattern {
-    fn is_at(&self, path: &Path, cwd: &Path) -> bool {
-        let path = match self.absolute {
-            true => path,
-            false => match path.strip_prefix(cwd) {
-                Ok(relative) => relative,
-                Err(_) => return false,
-            },
-        };
-        self.itself.is_match(path) || self.below.is_match(path)
-    }
-}
-
-/// Whether a word of a command may be the name of what is meant, as it stands or where it leads.
-fn is_named(pattern: &Pattern, word: &str, directory: &Path, cwd: &Path) -> bool {
+/// The paths that a word of a command may name, as it stands and, if asked for, where it leads.
+fn named(word: &str, directory: &Path, follow: bool) -> Vec<PathBuf> {
     let values = std::iter::once(word).chain(word.split_once('=').map(|(_, value)| value));
-    let mut paths = values.map(|value| crate::patch::path::normal(&directory.join(value)));
-    paths.any(|path| {
-        pattern.is_at(&path, cwd) || pattern.is_at(&crate::patch::path::real(&path), cwd)
-    })
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for value in values {
+        let path = crate::patch::path::normal(&directory.join(value));
+        if follow {
+            paths.push(crate::patch::path::real(&path));
+        }
+        paths.push(path);
+    }
+    paths
 }
 
 fn begins(argv: &[&str], words: &[String]) -> bool {
     argv.len() >= words.len() && argv.iter().zip(words).all(|(have, want)| have == want)
 }
 
-/// The same for any place in the words (`sudo git push`), past options and their values
-/// (`git -C dir push`), by whatever path the program is called.
-fn begins_somewhere(command: &[String], words: &[String]) -> bool {
-    let Some((program, rest)) = words.split_first() else { return false };
-    let is_program = |word: &String| {
-        word == program || word.rsplit('/').next().is_some_and(|name| name == program)
-    };
-    let starts = command.iter().enumerate().filter(|(_, word)| is_program(word));
-    let mut after = starts.map(|(at, _)| command.get(at + 1..).unwrap_or_default());
-    after.any(|after| follows(after, rest))
-}
-
+/// Whether words stand there in this order, past options and their values (`git -C dir push`).
 fn follows(mut given: &[String], wanted: &[String]) -> bool {
+    let end = given.len().saturating_sub(WORDS_BETWEEN_MAX);
     for want in wanted {
         let mut valued = false;
         loop {
             let Some((word, rest)) = given.split_first() else { return false };
+            if rest.len() < end {
+                return true;
+            }
             given = rest;
             if word == want {
                 break;

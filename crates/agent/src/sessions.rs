@@ -222,8 +222,14 @@ impl<V: View> Sessions<V> {
         &self,
         id: &SessionId,
         from: LinePlace,
+        upto: LinePlace,
     ) -> Result<(Vec<String>, LinePlace), LogError> {
-        self.shared.kit.log.lines(id, from).await
+        self.shared.kit.log.lines(id, from, upto).await
+    }
+
+    /// The place after the first `count` lines.
+    pub async fn line_place(&self, id: &SessionId, count: u64) -> Result<LinePlace, LogError> {
+        self.shared.kit.log.line_place(id, count).await
     }
 
     /// Puts a session away unless someone uses it. While this runs nobody can open it, also when

@@ -39,7 +39,7 @@ mod walk;
 mod words;
 
 pub use parts::{RoughParts, rough_parts, runs_unseen};
-pub use place::{SAFE_PATH, Scope};
+pub use place::{Closed, SAFE_PATH, Scope};
 pub use words::{literal_argv, quote};
 
 /// A longer script is not looked into: it is asked about, as it stands.

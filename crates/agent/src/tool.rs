@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use polyloop_session::Text;
 use polyloop_session::item::{End, ToolResult};
-use polyloop_session::policy::{Judgement, Key, Leave, Mode};
+use polyloop_session::policy::{Judgement, Key, Leave, Mode, Verdict, weigh};
 use tokio_util::sync::CancellationToken;
 
 use crate::memories::UserMemories;
@@ -100,6 +100,20 @@ pub struct Unasked {
     pub leave: Leave,
     pub mode: Mode,
     pub grants: Arc<[Key]>,
+}
+
+impl Unasked {
+    /// Whether the sandbox holds a call that is judged anew when it runs, and by what it runs; none
+    /// if somebody must be asked by now.
+    pub(crate) fn lets(&self, judged: &Judgement) -> Option<(bool, Leave)> {
+        let weighed = weigh(judged, self.mode, &self.grants, false);
+        let sandboxed = match weighed.verdict {
+            Verdict::Allow => false,
+            Verdict::AllowSandboxed => true,
+            Verdict::Ask | Verdict::Deny(_) => return None,
+        };
+        Some((sandboxed, weighed.leave?))
+    }
 }
 
 /// Where a session works, and what it must keep its hands off.

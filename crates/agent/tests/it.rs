@@ -12,9 +12,11 @@ mod it {
     mod close;
     mod codec;
     mod crash;
+    mod disk;
     mod faults;
     mod files;
     mod folders;
+    mod index;
     mod instructions;
     mod interrupt;
     mod make;

@@ -1,10 +1,12 @@
 //! The tools on real files and real processes, through the real helper.
 //!
 //! This program has a `main` of its own, because it is also the helper that starts the commands,
-//! and a small server with an environment of its own (`Server`). It runs its tests one after the
-//! other; words on the command line choose among them, as usual.
+//! and a small server with an environment of its own (`Server`). Each test runs in a process of its
+//! own; words on the command line choose among them, as usual, and one alone runs here.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+// Tests start themselves, and other programs to hold the tools against.
+#![allow(clippy::disallowed_methods)]
 
 mod tools {
     pub mod apply_patch;
@@ -13,6 +15,7 @@ mod tools {
     pub mod diffs;
     pub mod edits;
     pub mod git;
+    pub mod held;
     pub mod jail;
     pub mod labels;
     pub mod literal;
@@ -38,7 +41,8 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -87,6 +91,7 @@ fn main() -> ExitCode {
         tools::diffs::ALL,
         tools::edits::ALL,
         tools::git::ALL,
+        tools::held::ALL,
         tools::labels::ALL,
         tools::literal::ALL,
         tools::memory::ALL,
@@ -109,20 +114,42 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let words: Vec<&String> = args.iter().filter(|arg| !arg.starts_with('-')).collect();
-    let chosen = |name: &str| words.is_empty() || words.iter().any(|word| name.contains(*word));
-    let mut failed = Vec::new();
-    for (name, test) in tests.into_iter().filter(|(name, _)| chosen(name)) {
-        let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
-        println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
-        if !passed {
-            failed.push(name);
+    let exact = args.iter().any(|arg| arg == "--exact");
+    let fits = |name: &str, word: &str| if exact { name == word } else { name.contains(word) };
+    let chosen = |name: &str| words.is_empty() || words.iter().any(|word| fits(name, word));
+    let chosen: Vec<&Test> = tests.into_iter().filter(|(name, _)| chosen(name)).collect();
+    let failed = match chosen.as_slice() {
+        [(name, test)] => {
+            let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
+            println!("test {name} ... {}", if passed { "ok" } else { "FAILED" });
+            if passed { Vec::new() } else { vec![*name] }
         }
-    }
+        several => each_alone(several),
+    };
     if failed.is_empty() {
         return ExitCode::SUCCESS;
     }
     println!("failed: {failed:?}");
     ExitCode::FAILURE
+}
+
+/// Runs each test in a process of its own, some at once; those that failed.
+fn each_alone(tests: &[&Test]) -> Vec<&'static str> {
+    let together = std::thread::available_parallelism().map_or(2, usize::from) + 1;
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some((name, _)) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let program = std::env::current_exe().unwrap();
+            let ran = std::process::Command::new(program).args([name, "--exact"]).output().unwrap();
+            let told = [ran.stdout, ran.stderr].concat();
+            print!("{}", String::from_utf8_lossy(&told));
+            if !ran.status.success() {
+                failed.lock().unwrap().push(*name);
+            }
+        }
+    };
+    std::thread::scope(|scope| (0..together).for_each(|_| drop(scope.spawn(work))));
+    failed.into_inner().unwrap()
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {

@@ -15,11 +15,20 @@ pub struct SessionInfo<'a> {
     start_time: String,
     last_update_time: String,
     event_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: &'a Option<Text>,
 }
 
 impl<'a> SessionInfo<'a> {
-    pub fn new(id: &'a SessionId, start: Timestamp, last: Timestamp, lines: u64) -> Self {
-        SessionInfo { id, start_time: iso(start), last_update_time: iso(last), event_count: lines }
+    pub fn new(
+        id: &'a SessionId,
+        start: Timestamp,
+        last: Timestamp,
+        lines: u64,
+        title: &'a Option<Text>,
+    ) -> Self {
+        let (start_time, last_update_time) = (iso(start), iso(last));
+        SessionInfo { id, start_time, last_update_time, event_count: lines, title }
     }
 }
 

@@ -19,7 +19,7 @@ use rustix::process::{
 
 use crate::confine::Confined;
 use crate::tree::{Tree, signal_fd, timespec};
-use crate::{CHECK_ARG, Confinement, Exit, HELPER_ARG, Job, Outcome, probe};
+use crate::{CHECK_ARG, Confinement, Exit, HELPER_ARG, Job, Outcome, keeper, probe};
 
 /// Linux numbers its signals from 1 to this.
 const SIGNAL_MAX: libc::c_int = 64;
@@ -80,6 +80,7 @@ impl Watch {
         take_over_signals()?;
         // Keeps a command of the same user from writing into the report through /proc.
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+        keeper::split()?;
         set_child_subreaper(Some(getpid()))?;
         Ok(Watch {
             ends: signal_fd(&[libc::SIGCHLD])?,

@@ -33,6 +33,9 @@
 //! command itself ends, the rest is killed at once. A stop or the time limit sends `SIGTERM`
 //! first, and `SIGKILL` to what is left after [`Job::stop_grace`]. Only then the helper reports.
 //!
+//! Above the helper stands its keeper, the process that the server started: it wakes a helper that
+//! the command has frozen, and if the helper is killed, ends what that left.
+//!
 //! The command gets exactly the environment, directory and arguments of its job, `/dev/null` as
 //! stdin, default signal handling, and no open descriptor but 0, 1 and 2. The helper's own
 //! environment is empty.
@@ -51,10 +54,10 @@
 //!
 //! # What it cannot do without confinement
 //!
-//! A command runs as the same user, so a hostile one can freeze or kill the helper. If the helper
-//! is killed, the command is killed with it, but what the command had started lives on
-//! ([`Exit::Lost`]). If it is frozen, nobody watches the time: a caller that must be sure has a
-//! deadline of its own, later than the job's, and kills the helper. A program that runs as another
+//! A command runs as the same user, so a hostile one can look for the helper and its keeper and
+//! kill or freeze both. If both are killed, the command is killed with them, but what the command
+//! had started lives on. If they are frozen, nobody watches the time: a caller that must be sure
+//! has a deadline of its own, later than the job's, and kills the helper's group. A program that runs as another
 //! user (`sudo`) cannot be killed; [`Outcome::left_behind`] counts it. There is no limit on memory
 //! or on the number of processes.
 //!
@@ -79,6 +82,7 @@ mod confine;
 mod confine;
 mod confinement;
 mod helper;
+mod keeper;
 mod probe;
 mod refusal;
 mod run;

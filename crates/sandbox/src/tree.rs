@@ -26,6 +26,9 @@ const KILL_WAIT: Duration = Duration::from_secs(5);
 /// ends, but not when it is given one.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
+/// The same where nobody is told.
+const LOOK_SOON: Duration = Duration::from_millis(5);
+
 /// The command and everything it has started.
 pub(crate) struct Tree {
     command: Pid,
@@ -83,21 +86,9 @@ impl Tree {
 
     /// Kills and reaps until nothing is left; returns how many could not be ended.
     pub(crate) fn kill(self) -> usize {
-        let deadline = Instant::now() + KILL_WAIT;
         // For the group this is final: the kernel lets no member fork past it.
         let _ = kill_process_group(self.command, Signal::KILL);
-        loop {
-            if reap_all() == Reaped::NoneLeft {
-                return 0;
-            }
-            let living = for_each_child(|child| {
-                let _ = kill_process(child.pid, Signal::KILL);
-            });
-            if deadline <= Instant::now() {
-                return living.max(1);
-            }
-            self.await_end(Some(deadline));
-        }
+        kill_all(|deadline| self.await_end(Some(deadline)))
     }
 
     /// Waits until a child has ended, or it is time to look again.
@@ -112,6 +103,36 @@ impl Tree {
     fn forget_ends(&self) {
         forget_signals(&self.ends);
     }
+}
+
+/// Kills and reaps every child; returns how many could not be ended.
+pub(crate) fn kill_children() -> usize {
+    kill_all(|deadline| std::thread::sleep(deadline.duration_since(Instant::now()).min(LOOK_SOON)))
+}
+
+fn kill_all(wait: impl Fn(Instant)) -> usize {
+    let deadline = Instant::now() + KILL_WAIT;
+    loop {
+        if reap_all() == Reaped::NoneLeft {
+            return 0;
+        }
+        let living = for_each_child(|child| {
+            let _ = kill_process(child.pid, Signal::KILL);
+        });
+        if deadline <= Instant::now() {
+            return living.max(1);
+        }
+        wait(deadline);
+    }
+}
+
+/// The number of a signal that arrived at a descriptor of [`signal_fd`], if one has.
+pub(crate) fn arrived(signals: &OwnedFd) -> Option<libc::c_int> {
+    let mut record = [0_u8; size_of::<libc::signalfd_siginfo>()];
+    let read = rustix::io::read(signals, &mut record).ok()?;
+    let number = record[..read].get(offset_of!(libc::signalfd_siginfo, ssi_signo)..)?;
+    let number = number.first_chunk().copied().map(u32::from_ne_bytes)?;
+    libc::c_int::try_from(number).ok()
 }
 
 /// Makes a descriptor of [`signal_fd`] for one signal unreadable again. Returns the process that

@@ -5,6 +5,7 @@
 use std::io::{self, BufRead, Read as _, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use polyloop_agent::rules::Rules;
 use polyloop_agent::shell::{Judged, Scope};
@@ -27,20 +28,22 @@ pub fn run(args: &CheckArgs, start_dir: &Path) -> ExitCode {
         return ExitCode::from(USAGE);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let scope = Scope::new(&cwd, &[]).with_path(&path);
+    let rules = match &args.rules {
+        Some(file) => crate::rules::load(&start_dir.join(file)),
+        None => Ok(Rules::default()),
+    };
+    let rules = match rules {
+        Ok(rules) => Arc::new(rules),
+        Err(problems) => {
+            problems.iter().for_each(|problem| eprintln!("error: {problem}"));
+            return ExitCode::from(USAGE);
+        }
+    };
+    // As a session has it.
+    let cwd = cwd.canonicalize().unwrap_or(cwd);
+    let scope = rules.close(Scope::new(&cwd, &[]).with_path(&path), &cwd);
     match &args.script {
         Some(script) => {
-            let rules = match &args.rules {
-                Some(file) => crate::rules::load(&start_dir.join(file)),
-                None => Ok(Rules::default()),
-            };
-            let rules = match rules {
-                Ok(rules) => rules,
-                Err(problems) => {
-                    problems.iter().for_each(|problem| eprintln!("error: {problem}"));
-                    return ExitCode::from(USAGE);
-                }
-            };
             let judged = scope.judge(script);
             let (decision, reason) = match rules.of_command(script, &scope, &cwd, &cwd) {
                 Some(Rule { says, line }) => (word(says), format!("by the rule `{line}`")),

@@ -10,6 +10,7 @@ use clap::{Arg, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 
 use crate::config::settings::{self, Group, Kind, Preset, Setting};
 use crate::config::{Config, ConfigError, ServeArgs};
+use crate::sessions::{self, SessionsArgs};
 
 const DEMO_DIR: &str = "polyloop-demo";
 
@@ -19,7 +20,8 @@ Examples:
   polyloop serve --provider offline        Serve the directory you are in
   polyloop serve --help                    Every setting
   polyloop doctor                          What is wrong, before you start
-  polyloop check-command 'ls | wc -l'      Whether a command would run without asking";
+  polyloop check-command 'ls | wc -l'      Whether a command would run without asking
+  polyloop sessions check                  Whether the sessions that are kept are whole";
 
 const SERVE_ABOUT: &str = "\
 Serve agents to every client, with the model and the directory you choose.
@@ -104,6 +106,13 @@ pub enum Command {
     /// Say what each rule of a rules file means, or what is wrong with it
     #[command(name = "check-rules", after_help = CHECK_RULES_EXAMPLES)]
     CheckRules(CheckRulesArgs),
+    /// List, read, check, mend and export the sessions of a store
+    #[command(
+        long_about = "List, read, check, mend and export the sessions of a store.\n\nNeeds no \
+                      server; all but repair may be used while one runs.",
+        after_help = sessions::EXAMPLES
+    )]
+    Sessions(SessionsArgs),
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -272,6 +281,7 @@ mod tests {
             "demo",
             "doctor",
             "check-command",
+            "sessions",
             "Examples:",
             "--version",
         ];

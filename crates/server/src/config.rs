@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use polyloop_agent::model::table::Table;
+use polyloop_session::budget::Budget;
 pub use provider::{detect, is_own_server};
 pub use read::Parts;
 use source::Reader;
@@ -173,6 +174,8 @@ pub struct Context {
     pub strategy: ContextStrategy,
     /// Above 0, up to 1.
     pub threshold: f64,
+    /// Of each session.
+    pub budget: Budget,
 }
 
 /// Who may connect.

@@ -15,6 +15,7 @@ mod rest;
 mod room;
 mod rules;
 mod serve;
+mod sessions;
 mod socket;
 mod view;
 
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Doctor(args) => examine(&args, &start_dir),
         Command::Check(args) => check::run(&args, &start_dir),
         Command::CheckRules(args) => rules::check(&args, &start_dir),
+        Command::Sessions(args) => sessions::run(&args, &start_dir),
     }
 }
 

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, Request, State};
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{StatusCode, Uri};
+use axum::http::header::{CONTENT_TYPE, LINK};
+use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use futures_util::stream;
 use polyloop_agent::actor::CommandError;
 use polyloop_agent::clock;
-use polyloop_agent::log::{LinePlace, LogError};
+use polyloop_agent::log::LogError;
 use polyloop_agent::sessions::Archived;
 use polyloop_agent::todos::SwitchError;
 use polyloop_dialects::rest::{self, RestError, SessionInfo, SessionList, Switched};
@@ -25,6 +24,9 @@ use crate::app::App;
 use crate::query::Query;
 
 mod edits;
+mod lines;
+
+pub use lines::read;
 
 const PAGE_SESSIONS_MAX: usize = 10_000;
 
@@ -65,13 +67,15 @@ pub async fn healthz() -> Response {
     json(StatusCode::OK, &serde_json::json!({"status": "ok"}))
 }
 
-/// Newest first; `?limit=` and `?before=<id of the last one seen>` page through them.
+/// Newest first; `?limit=` and `?before=<id of the last one seen>` page through them, and a `Link`
+/// says where the next page is.
 pub async fn list(State(app): State<Arc<App>>, uri: Uri) -> Response {
     let query = Query::of(&uri);
-    let limit = match query.get("limit").map(str::parse::<usize>) {
-        None => PAGE_SESSIONS_MAX,
-        Some(Ok(limit)) => limit.min(PAGE_SESSIONS_MAX),
-        Some(Err(_)) => return error(StatusCode::BAD_REQUEST, "limit: use a whole number"),
+    let limit = match whole_number(&query, "limit") {
+        Ok(limit) => limit.map_or(PAGE_SESSIONS_MAX, |limit| {
+            usize::try_from(limit).unwrap_or(usize::MAX).min(PAGE_SESSIONS_MAX)
+        }),
+        Err(bad) => return bad,
     };
     let all = match app.sessions.list().await {
         Ok(all) => all,
@@ -84,9 +88,30 @@ pub async fn list(State(app): State<Arc<App>>, uri: Uri) -> Response {
             None => return error(StatusCode::BAD_REQUEST, "before: no session has that id"),
         },
     };
-    let page = all.iter().skip(from).take(limit);
-    let info = page.map(|s| SessionInfo::new(&s.id, s.start, s.last, s.lines));
-    json(StatusCode::OK, &SessionList { sessions: info.collect() })
+    let page = all.get(from..).unwrap_or_default();
+    let page = page.get(..limit).unwrap_or(page);
+    let info = page.iter().map(|s| SessionInfo::new(&s.id, s.start, s.last, s.lines, &s.title));
+    let mut response = json(StatusCode::OK, &SessionList { sessions: info.collect() });
+    if let Some(last) = page.last().filter(|_| from + page.len() < all.len()) {
+        link(&mut response, &format!("/sessions?limit={limit}&before={}", last.id));
+    }
+    response
+}
+
+/// A number of the query; the error is the answer.
+fn whole_number(query: &Query, name: &str) -> Result<Option<u64>, Response> {
+    match query.get(name).map(str::parse::<u64>) {
+        None => Ok(None),
+        Some(Ok(number)) => Ok(Some(number)),
+        Some(Err(_)) => Err(error(StatusCode::BAD_REQUEST, format!("{name}: use a whole number"))),
+    }
+}
+
+/// Says where the next page is.
+fn link(response: &mut Response, next: &str) {
+    if let Ok(value) = HeaderValue::from_str(&format!("<{next}>; rel=\"next\"")) {
+        response.headers_mut().insert(LINK, value);
+    }
 }
 
 /// A new session, as the body says; an empty body means the server's defaults.
@@ -103,7 +128,9 @@ pub async fn create(State(app): State<Arc<App>>, body: Result<Bytes, BytesReject
         Err(refusal) => return error(StatusCode::BAD_REQUEST, refusal.to_string()),
     };
     match app.sessions.create(Who::via("rest"), settings).await {
-        Ok(s) => json(StatusCode::CREATED, &SessionInfo::new(&s.id, s.start, s.last, s.lines)),
+        Ok(s) => {
+            json(StatusCode::CREATED, &SessionInfo::new(&s.id, s.start, s.last, s.lines, &s.title))
+        }
         Err(failure) => command_failed(&failure),
     }
 }
@@ -151,42 +178,6 @@ pub async fn render(body: Result<Bytes, BytesRejection>) -> Response {
         }
         Err(why) => error(StatusCode::BAD_REQUEST, why),
     }
-}
-
-/// The whole session, streamed: its lines are never all in memory.
-pub async fn read(
-    State(app): State<Arc<App>>,
-    id: Result<Path<String>, PathRejection>,
-) -> Response {
-    let id = match SessionId::parse(&id.map(|Path(id)| id).unwrap_or_default()) {
-        Ok(id) => id,
-        Err(bad) => return bad_id(&bad),
-    };
-    match app.sessions.summary(&id).await {
-        Ok(Some(_)) => {}
-        Ok(None) => return not_found(),
-        Err(failure) => return store_failed(&failure),
-    }
-    let head = Bytes::from(format!("{{\"id\":\"{id}\",\"events\":["));
-    let pages = stream::unfold(Some(LinePlace::default()), move |place| {
-        let (app, id) = (app.clone(), id.clone());
-        async move {
-            let from = place?;
-            let is_first = from == LinePlace::default();
-            match app.sessions.lines(&id, from).await {
-                Ok((_, next)) if next == from => Some((Ok(Bytes::from("]}")), None)),
-                Ok((lines, next)) => {
-                    let comma = if is_first || lines.is_empty() { "" } else { "," };
-                    Some((Ok(Bytes::from(format!("{comma}{}", lines.join(",")))), Some(next)))
-                }
-                // The body has begun, so all that is left is to break it off.
-                Err(failure) => Some((Err(std::io::Error::other(failure.to_string())), None)),
-            }
-        }
-    });
-    let head = stream::iter([Ok::<_, std::io::Error>(head)]);
-    let body = Body::from_stream(futures_util::StreamExt::chain(head, pages));
-    ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 pub async fn archive(

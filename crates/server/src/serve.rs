@@ -18,11 +18,12 @@ use polyloop_agent::place::{Instructions, Places};
 use polyloop_agent::rules::Rules;
 use polyloop_agent::sessions::Sessions;
 use polyloop_agent::todos::Todos;
+use polyloop_agent::tokens::{Counted, O200k};
 use polyloop_agent::tool::web_fetcher::{self, PrivateAddresses, Reach};
 use polyloop_agent::tool::{self, Place, ToolSpec};
 use polyloop_dialects::chat::Chat;
 use polyloop_sandbox::{Availability, Helper, probe};
-use polyloop_session::context::Strategy;
+use polyloop_session::context::{Overhead, Strategy};
 use polyloop_session::event::Settings;
 use polyloop_session::policy::Mode;
 use polyloop_session::state::CALLS_PER_TURN_MAX;
@@ -305,6 +306,9 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
             strategy,
             bypass_allowed: config.approval.allow_bypass,
             retries_max: config.model.retries_max,
+            compact_at: (config.context.threshold * 1_000.0).round() as u64,
+            overhead: Overhead::default(),
+            budget: config.context.budget,
         },
         settings: Settings {
             cwd: config.working_directory.display().to_string().into(),
@@ -320,6 +324,7 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
         messages,
         log,
         models: Arc::new(models),
+        tokens: Counted::by(O200k::warming_up()),
         tools,
         approval_timeout: config.approval.timeout,
         sleep_after: SLEEP_AFTER,

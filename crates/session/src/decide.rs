@@ -2,8 +2,9 @@
 //!
 //! Never performs anything: no I/O, no clock. A refused command yields no events.
 
+use crate::budget::{self, Budget};
 use crate::command::{Command, Delivery, Refusal, Send, Target, WaitRef, WaitReply};
-use crate::context::{self, Strategy};
+use crate::context::{self, Overhead, Strategy};
 use crate::event::{Agent, Event, Setting, Stop, Work};
 use crate::id::{Text, Timestamp, WaitId};
 use crate::item::Part;
@@ -21,6 +22,11 @@ pub struct Limits {
     pub bypass_allowed: bool,
     /// How often a model call that failed is made again.
     pub retries_max: u32,
+    /// The part of the window beyond which the conversation is made shorter, in thousandths.
+    pub compact_at: u64,
+    /// What stands in every prompt beside the conversation, where it was counted.
+    pub overhead: Overhead,
+    pub budget: Budget,
 }
 
 pub const DENY_CONTINUE_TEXT: &str =
@@ -232,6 +238,9 @@ fn settle(
         return Err(Refusal::NoPendingApproval);
     };
     if let WaitReply::Explain = reply {
+        if let Some(fault) = budget::exceeded(&limits.budget, state.spent()) {
+            return Err(Refusal::Refused { reason: fault.message });
+        }
         return explain(id, open, by);
     }
     let answer = match &open.ask {

@@ -108,6 +108,9 @@ pub enum Event {
         purpose: Purpose,
         model: Text,
         tokens_max: u64,
+        /// What instructions and tool schemas take of it; absent where nobody counted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        overhead_tokens: Option<u64>,
     },
     CallEnded {
         call: CallId,
@@ -192,6 +195,16 @@ pub enum Event {
         upto: Seq,
         summary: Text,
         summary_tokens: u64,
+        tokens_before: u64,
+        tokens_after: u64,
+        /// What the numbers were measured against.
+        window: Window,
+    },
+    /// In the prompt these tool outputs gave way to the stub. The log keeps them.
+    Trimmed {
+        items: Vec<ItemId>,
+        stub: Text,
+        stub_tokens: u64,
         tokens_before: u64,
         tokens_after: u64,
         /// What the numbers were measured against.

@@ -11,6 +11,7 @@ use crate::event::Purpose;
 use crate::id::{CallId, ItemId, Text};
 use crate::item::{Opaque, Part};
 use crate::state::{LinePiece, Piece, State};
+use crate::summary;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prompt {
@@ -36,10 +37,8 @@ pub const SUMMARY_PREFIX: &str = "Summary of the conversation so far:\n\n";
 pub const EXPLAINED_PREFIX: &str = "Before deciding on that call I was told: ";
 pub const SUMMARISE_TEXT: &str = "Summarise the conversation above so that the work can go on \
     from the summary alone: what was asked and done, files and functions touched, decisions and \
-    their reasons, errors and test results, what is left to do. Be brief and concrete.";
-
-/// Of a tool's output, in the prompt for a summary.
-pub const SUMMARISED_OUTPUT_BYTES_MAX: usize = 2_000;
+    their reasons, errors and test results, every fact, name, number and wish that may be asked \
+    for or needed later, what is left to do and what the next step is. Be brief and concrete.";
 
 /// `None` when the call is not open.
 pub fn prompt(state: &State, call: CallId) -> Option<Prompt> {
@@ -48,7 +47,7 @@ pub fn prompt(state: &State, call: CallId) -> Option<Prompt> {
     let purpose = open.purpose;
     // What a turn must make room for does not fit as a whole: only what will go is told.
     let upto = match purpose {
-        Purpose::Summarise if !turn.is_compaction() => context::turn_cut(state.line(), turn.id),
+        Purpose::Summarise if !turn.is_compaction() => context::cut(state.line(), turn),
         Purpose::Summarise | Purpose::Think | Purpose::Explain { .. } => None,
     };
     let upto = upto.unwrap_or(call.0);
@@ -58,7 +57,8 @@ pub fn prompt(state: &State, call: CallId) -> Option<Prompt> {
     match purpose {
         Purpose::Think => {}
         Purpose::Summarise => {
-            messages.iter_mut().for_each(shorten);
+            let overhead = state.line().overhead();
+            messages = summary::bounded(messages, open.tokens_max, overhead);
             messages.push(user(SUMMARISE_TEXT.into()));
         }
         Purpose::Explain { .. } => {
@@ -74,29 +74,6 @@ pub fn prompt(state: &State, call: CallId) -> Option<Prompt> {
         }
     }
     Some(Prompt { purpose, messages })
-}
-
-/// For a summary the beginning and the end of a long output are enough, and that there was a
-/// picture.
-fn shorten(message: &mut Message) {
-    let output = match message {
-        Message::User(parts) => {
-            for part in parts.iter_mut() {
-                *part = Part::Text { text: part.shown() };
-            }
-            return;
-        }
-        Message::Assistant(_) => return,
-        Message::ToolResult { output, .. } => output,
-    };
-    if output.len() <= SUMMARISED_OUTPUT_BYTES_MAX {
-        return;
-    }
-    let half = SUMMARISED_OUTPUT_BYTES_MAX / 2;
-    let head = &output[..output.floor_char_boundary(half)];
-    let tail = &output[output.ceil_char_boundary(output.len() - half)..];
-    let left_out = output.len() - head.len() - tail.len();
-    *output = format!("{head}\n[… {left_out} bytes left out …]\n{tail}").into();
 }
 
 fn user(text: Text) -> Message {

@@ -5,6 +5,7 @@
 //! every dialect to the events defined here.
 
 pub mod absorb;
+pub mod budget;
 pub mod command;
 pub mod context;
 pub mod decide;
@@ -18,9 +19,12 @@ pub mod next;
 pub mod policy;
 pub mod recover;
 pub mod retry;
+pub mod room;
 pub mod shown;
 pub mod state;
 pub mod strategy;
+pub mod summary;
+pub mod todos;
 pub mod undo;
 pub mod wait;
 

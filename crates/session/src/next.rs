@@ -185,12 +185,7 @@ pub(crate) fn closed(id: ItemId, item: &Item, end: End, why: Text) -> Event {
 
 fn explanations(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
     let asked = turn.waits.iter().filter(|(_, wait)| wait.explain == Explain::Asked);
-    let model = state.settings().map(|s| s.model.clone()).unwrap_or_default();
-    let call = |wait| Event::CallStarted {
-        purpose: Purpose::Explain { wait },
-        model: model.clone(),
-        tokens_max: state.tokens_max(limits),
-    };
+    let call = |wait| strategy::call(state, limits, Purpose::Explain { wait });
     asked.map(|(wait, _)| call(*wait)).collect()
 }
 

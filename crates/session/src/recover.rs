@@ -4,6 +4,8 @@
 //! waits stay open and their turn goes on; a turn with no open wait ends as interrupted. Running
 //! it on a session that was closed properly gives nothing.
 
+use std::collections::BTreeMap;
+
 use crate::absorb::cut;
 use crate::event::{CallOutcome, Event, LogEntry, Outcome, Stop, Work};
 use crate::growth::Stream;
@@ -22,8 +24,16 @@ pub const FORKED_TOOL_TEXT: &str = "Interrupted: the session was forked while th
 pub const CRASHED_TOOL_TEXT: &str = "Interrupted: the server stopped while this was running. It \
                                      was not run again; check what it did before repeating it.";
 
+/// What was found out since about calls that were running, a sentence or more each.
+pub type Found = BTreeMap<ItemId, Text>;
+
 /// The events that bring the session to rest. Applied in order, they leave nothing running.
 pub fn recover(state: &State, live: &Live) -> Vec<Event> {
+    recover_with(state, live, &Found::default())
+}
+
+/// The same, and whoever reads the results of calls that were running is told what was found out.
+pub fn recover_with(state: &State, live: &Live, found: &Found) -> Vec<Event> {
     let Some(turn) = state.turn() else { return queued(state) };
     let mut events = Vec::new();
     let forked = state.is_fresh_fork();
@@ -34,7 +44,8 @@ pub fn recover(state: &State, live: &Live) -> Vec<Event> {
             None => events.push(cut(*id, item, live, End::Cut)),
             Some(ToolPhase::Running { .. }) => {
                 let why = if forked { FORKED_TOOL_TEXT } else { CRASHED_TOOL_TEXT };
-                events.push(crashed(*id, item, live.text(*id, Stream::Output), why));
+                let (live, found) = (live.text(*id, Stream::Output), found.get(id));
+                events.push(crashed(*id, item, live, (why, found)));
             }
             // Their leave was given or pending before the crash: the turn goes on to them.
             Some(_) if stays => {}
@@ -107,16 +118,23 @@ fn ended(turn: &Turn, why: &str) -> Vec<Event> {
     events
 }
 
-fn crashed(id: ItemId, item: &Item, live: &str, why: &str) -> Event {
+fn crashed(id: ItemId, item: &Item, live: &str, told: (&str, Option<&Text>)) -> Event {
+    let (why, found) = told;
     let first = item.stopped.as_deref();
     // The journal may be gone with the machine; the log has what the first run gave.
     let shown = match first {
         Some(first) if !live.starts_with(&*first.text) => &*first.text,
         _ => live,
     };
-    let seen: Text = if shown.is_empty() { why.into() } else { format!("{shown}\n{why}").into() };
+    let mut seen = match shown {
+        "" => why.to_owned(),
+        shown => format!("{shown}\n{why}"),
+    };
+    if let Some(found) = found {
+        seen.push_str(&format!(" {found}"));
+    }
     let tokens = estimate_tokens(seen.len());
-    let result = ToolResult { seen: Some(seen), ..ToolResult::default() };
+    let result = ToolResult { seen: Some(seen.into()), ..ToolResult::default() };
     let result = Some(Box::new(Stopped::before(first, result)));
     let (end, text) = (End::Interrupted, Text::from(shown));
     Event::ItemCompleted { item: id, end, text, opaque: None, result, tokens }

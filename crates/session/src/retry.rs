@@ -75,13 +75,20 @@ pub(crate) fn outcome(
             (CallOutcome::Retried { fault, after_ms }, Some(noticed("retry", text)))
         }
         _ => {
-            let aside = heal == Heal::Shorter && is_aside(turn, purpose);
-            let gives_up = aside && worth_it && context::cuts_before(state.line(), turn.id);
+            let aside = is_aside(turn, purpose);
+            let early = aside && turn.is_early();
+            let cuts_before = || context::cuts_before(state.line(), turn.id);
             let fault = after_retries(too_late(fault, heal), turn.retries);
-            let told = gives_up.then(|| {
-                let what = bare(&fault.message);
-                noticed("compacting", format!("{what}; the earlier conversation is left out"))
-            });
+            let what = match () {
+                () if !worth_it => None,
+                () if early => Some("no summary could be had, so the work goes on without one"),
+                () if aside && heal == Heal::Shorter && cuts_before() => {
+                    Some("the earlier conversation is left out")
+                }
+                () => None,
+            };
+            let told =
+                what.map(|what| noticed("compacting", format!("{}; {what}", bare(&fault.message))));
             (CallOutcome::Failed { fault }, told)
         }
     }

@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 use crate::context;
 use crate::decide::Limits;
 use crate::event::{
@@ -16,6 +18,8 @@ use crate::id::{CallId, ItemId, MessageId, Seq, Text, Timestamp, TurnId, WaitId}
 use crate::item::{End, Fault, ItemKind, Opaque, Part, ToolResult, Usage};
 use crate::policy::{Effect, Judgement, Key, Leave, Mode};
 use crate::retry::TOO_LONG_CODE;
+use crate::room::FLOOR_CODE;
+use crate::todos::TODOS_TOOL;
 use crate::wait::{Answer, Ask, Who};
 
 mod edits;
@@ -31,7 +35,11 @@ pub use turn::{
 /// Waits whose end is remembered, so that a late answer is told what became of them.
 pub const CLOSED_WAITS_MAX: usize = 64;
 
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Names this version of the fold: a state that was kept by another may mean something else.
+pub const FOLD_ID: &str = env!("POLYLOOP_FOLD_ID");
+
+/// May be kept while no turn runs, so that a long log need not be folded again from its start.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     last_seq: Seq,
     settings: Option<Settings>,
@@ -42,11 +50,15 @@ pub struct State {
     closed: bool,
     grants: Vec<Key>,
     queue: VecDeque<Queued>,
+    /// Never kept: what runs is folded from the log.
+    #[serde(skip)]
     turn: Option<Turn>,
     interrupted: Option<Interrupted>,
     /// After an interruption nothing starts until a client speaks.
     paused: bool,
     line: Line,
+    /// What all model calls cost, of every purpose.
+    spent: Usage,
     closed_waits: BTreeMap<WaitId, (ItemId, Fate)>,
     edits: Edits,
     /// A fork in which nobody has asked for anything yet: nothing of what was open goes on.
@@ -54,13 +66,13 @@ pub struct State {
 }
 
 /// What became of a wait.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Fate {
     Settled { by: Who },
     Withdrawn,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Queued {
     pub id: MessageId,
     pub content: Vec<Part>,
@@ -71,7 +83,7 @@ pub struct Queued {
 }
 
 /// The one interrupted turn whose work can be taken up again.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interrupted {
     pub turn: TurnId,
     pub origin: Origin,
@@ -150,6 +162,11 @@ impl State {
         self.fresh_fork
     }
 
+    /// What the session's model calls cost so far, where providers said.
+    pub fn spent(&self) -> &Usage {
+        &self.spent
+    }
+
     /// What became of a wait; only the last ones are remembered.
     pub fn fate(&self, wait: WaitId) -> Option<&Fate> {
         self.closed_waits.get(&wait).map(|(_, fate)| fate)
@@ -213,12 +230,18 @@ impl State {
                 }
             }
             Event::TurnEnded { outcome, usage: _ } => self.end_turn(outcome),
-            Event::Compacted { call: _, upto, summary, summary_tokens, .. } => {
+            Event::Compacted { upto, summary, summary_tokens, tokens_after, window, .. } => {
                 let turn = self.turn.as_ref().map(|turn| turn.id);
                 self.line.compact(*upto, turn, summary.clone(), *summary_tokens);
+                self.line.left(entry.seq, *tokens_after);
+                self.line.try_made(window.tokens_max);
                 if let Some(turn) = &mut self.turn {
                     turn.compacted();
                 }
+            }
+            Event::Trimmed { items, stub, stub_tokens, tokens_after, .. } => {
+                self.line.trim(items, stub, *stub_tokens);
+                self.line.left(entry.seq, *tokens_after);
             }
             Event::Noticed { .. } => {}
             Event::Forked { .. } => self.forked(),
@@ -246,6 +269,11 @@ impl State {
             | Event::ExplainAsked { .. } => {
                 self.close_wait(&entry.event);
                 self.note_edit(entry);
+                if let Event::CallEnded { call, usage: Some(usage), .. } = &entry.event
+                    && self.turn.as_ref().is_some_and(|turn| turn.calls.contains_key(call))
+                {
+                    self.spent.add(*usage);
+                }
                 if let Some(turn) = &mut self.turn {
                     turn.apply(entry, &mut self.line, &mut self.grants);
                 }
@@ -369,7 +397,8 @@ impl State {
     }
 
     fn end_turn(&mut self, outcome: &Outcome) {
-        let Some(turn) = self.turn.take() else { return };
+        let Some(mut turn) = self.turn.take() else { return };
+        turn.gave_up(&mut self.line);
         if matches!(outcome, Outcome::Failed { fault } if turn.is_hopeless(fault)) {
             // With it every later call would fail the same way.
             self.line.leave_out(turn.id.0, self.last_seq);

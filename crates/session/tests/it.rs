@@ -26,6 +26,7 @@ mod it {
     mod generate;
     mod heard;
     mod history;
+    mod kept;
     mod make;
     mod names;
     mod next;
@@ -35,6 +36,7 @@ mod it {
     mod random;
     mod recovery;
     mod retries;
+    mod room;
     mod script;
     mod session;
     mod sim;

@@ -66,6 +66,8 @@ class Tally:
     torn: int = 0
     spares_left: int = 0
     journals_left: int = 0
+    told_undone: int = 0
+    told_in_place: int = 0
     sessions_not_resumed: int = 0
     false_successes: int = 0
 
@@ -118,6 +120,7 @@ class Lane:
         self.number = number
         self.count = 0
         self.session = ""
+        self.had_journal = False
         self.age = SESSION_KILLS_MAX
         for name in ("a.txt", "src/b.txt", "src/deep/c.txt", "doc/d.txt", "test/unit/e.txt"):
             path = self.server.workspace / name
@@ -168,7 +171,8 @@ class Lane:
         now = tree(self.server.workspace)
         tally = self.run.tally
         tally.kills += 1
-        tally.journal_when_killed += bool(self.journals())
+        self.had_journal = bool(self.journals())
+        tally.journal_when_killed += self.had_journal
         tally.spares_when_killed += any(map(is_spare, now))
         bare = [
             {name: text for name, text in one.items() if not (name[-1] == "/" or is_spare(name))}
@@ -249,11 +253,7 @@ class Lane:
             if error.code != 404 or applied:
                 self.fail(f"the session is not there: {error}")
             return
-        items = [
-            item
-            for event in record["events"]
-            for item in ((event.get("message_data") or {}).get("payload") or {}).get("items", [])
-        ]
+        items = items_of(record)
         calls = {item["call_id"] for item in items if item.get("type") == "function_call"}
         outputs = [item for item in items if item.get("type") == "function_call_output"]
         if sorted(calls) != sorted(item["call_id"] for item in outputs):
@@ -261,7 +261,7 @@ class Lane:
         if outputs and not applied and "Done!" in str(outputs[-1]["output"]):
             self.run.tally.false_successes += 1
             self.fail("the call is recorded as a success, and its patch is not applied")
-        if self.age % 4:
+        if self.age % 4 and not self.had_journal:
             return
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
@@ -275,6 +275,27 @@ class Lane:
         except (TimeoutError, OSError, websockets.WebSocketException) as fault:
             self.run.tally.sessions_not_resumed += 1
             self.fail(f"the session does not go on: {type(fault).__name__} {fault}")
+            return
+        if self.had_journal:
+            self.told(items_of(await self.server.get(f"/sessions/{self.session}")), applied)
+
+    def told(self, items: list[dict], applied: bool) -> None:
+        """What the call that was cut off says of its patch is so."""
+        outputs = [item for item in items if item.get("type") == "function_call_output"]
+        text = str(outputs[-1]["output"]) if outputs else ""
+        undone, in_place = "was undone" in text, "is in place as a whole" in text
+        self.run.tally.told_undone += undone
+        self.run.tally.told_in_place += in_place
+        if (undone and applied) or (in_place and not applied):
+            self.fail(f"applied: {applied}, and the call says {text[-300:]!r}")
+
+
+def items_of(record: dict) -> list[dict]:
+    return [
+        item
+        for event in record["events"]
+        for item in ((event.get("message_data") or {}).get("payload") or {}).get("items", [])
+    ]
 
 
 class Watch:
@@ -353,6 +374,8 @@ class Run:
             self.fail("no kill fell into a patch")
         if self.kills >= KILLS_SURE and tally.torn_when_killed == 0:
             self.fail("no kill fell between two renamings, so nothing is shown")
+        if self.kills >= KILLS_SURE and tally.told_undone == 0:
+            self.fail("no call was told that its patch was undone")
 
 
 async def main() -> int:

@@ -30,13 +30,18 @@ impl<V: View> Actor<V> {
     /// Records what follows from the state, then starts and stops what is open.
     pub(super) async fn advance(&mut self) -> Result<(), LogError> {
         while self.may_go_on() {
-            match next(&self.state, &self.kit.limits) {
+            let limits = self.limits().await;
+            match next(&self.state, &limits) {
                 Next::Record(events) => {
                     let begins = |event: &Event| matches!(event, Event::TurnStarted { .. });
-                    if events.iter().any(begins) {
+                    let begins = events.iter().any(begins);
+                    if begins {
                         self.check_model().await?;
                     }
                     self.record(events).await?;
+                    if begins {
+                        self.tell_unpriced().await?;
+                    }
                 }
                 Next::Steps(steps) => {
                     steps.into_iter().for_each(|step| self.perform(step));
@@ -80,7 +85,7 @@ impl<V: View> Actor<V> {
         turn.and_then(|turn| turn.calls.get(&call)).map_or(0, |call| call.delay_ms)
     }
 
-    fn model(&self) -> Arc<dyn Model> {
+    pub(super) fn model(&self) -> Arc<dyn Model> {
         let wanted = self.state.settings().map(|settings| &*settings.model);
         let found = wanted.and_then(|name| self.kit.models.find(name).ok());
         found.unwrap_or_else(|| self.kit.models.preset())
@@ -139,6 +144,11 @@ impl<V: View> Actor<V> {
             }),
         };
         let (args, sandboxed) = (args.clone(), sandboxed.is_some());
+        // What it writes is written down as its own, so that it can be told what became of it.
+        let place = match place.journal.as_ref().map(|journal| journal.of_call(&self.id, id)) {
+            Some(journal) => Arc::new(Place { journal: Some(journal), ..(*place).clone() }),
+            None => place,
+        };
         let run = Run { args, place, sandboxed, unasked, stop };
         Some(Ran { item: id, name: name.clone(), run, again: item.stopped.is_some() })
     }

@@ -134,7 +134,7 @@ async fn conforms(log: &dyn Log) {
     let mut lines = 0;
     let mut place = LinePlace::default();
     loop {
-        let (page, next) = log.lines(&one, place).await.unwrap();
+        let (page, next) = log.lines(&one, place, LinePlace::END).await.unwrap();
         lines += page.len() as u64;
         if next == place {
             break;

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, Text, Timestamp};
+use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, State, Text, Timestamp};
 
 use super::fork::{Fork, ForkedAt};
 use super::{
-    Codec, Flush, Folded, KEPT_BYTES_MAX, LinePlace, Log, LogError, OpenMode, Opened, Summary,
-    Writer,
+    Codec, Flush, Folded, KEPT_BYTES_MAX, LinePlace, Log, LogError, Occasion, OpenMode, Opened,
+    Summary, Writer,
 };
 
 mod fork;
@@ -33,6 +33,7 @@ struct Session {
     live: Live,
     /// Contents of files before edits, by their hash.
     kept: HashMap<Text, Bytes>,
+    title: Option<Text>,
 }
 
 struct MemoryWriter {
@@ -96,7 +97,8 @@ impl Memory {
         let kept = lock(&session);
         let (first, last) = (kept.entries.first()?, kept.entries.last()?);
         let lines = kept.lines.len() as u64;
-        Some(Summary { id: id.clone(), start: first.at, last: last.at, lines })
+        let title = kept.title.clone();
+        Some(Summary { id: id.clone(), start: first.at, last: last.at, lines, title })
     }
 }
 
@@ -122,14 +124,31 @@ impl Log for Memory {
         &'a self,
         id: &'a SessionId,
         from: LinePlace,
+        upto: LinePlace,
     ) -> BoxFuture<'a, Result<(Vec<String>, LinePlace), LogError>> {
         async move {
             let Some(session) = self.get(id) else { return Ok((Vec::new(), from)) };
             let kept = lock(&session);
-            let at = usize::try_from(from.0).unwrap_or(usize::MAX).min(kept.lines.len());
-            let page: Vec<String> = kept.lines[at..].iter().take(PAGE_LINES_MAX).cloned().collect();
-            let next = LinePlace((at + page.len()) as u64);
+            let at = |place: LinePlace| {
+                usize::try_from(place.0).unwrap_or(usize::MAX).min(kept.lines.len())
+            };
+            let (from, upto) = (at(from), at(upto));
+            let lines = kept.lines[from..upto.max(from)].iter();
+            let page: Vec<String> = lines.take(PAGE_LINES_MAX).cloned().collect();
+            let next = LinePlace((from + page.len()) as u64);
             Ok((page, next))
+        }
+        .boxed()
+    }
+
+    fn line_place<'a>(
+        &'a self,
+        id: &'a SessionId,
+        count: u64,
+    ) -> BoxFuture<'a, Result<LinePlace, LogError>> {
+        async move {
+            let lines = self.get(id).map_or(0, |session| lock(&session).lines.len() as u64);
+            Ok(LinePlace(count.min(lines)))
         }
         .boxed()
     }
@@ -187,6 +206,9 @@ impl MemoryWriter {
             };
             let line = whole.as_deref().unwrap_or(line);
             kept.lines.push(line.trim_end().to_string());
+        }
+        if let Some(title) = super::title(&entry.event) {
+            kept.title = Some(title.clone());
         }
         kept.entries.push(entry.clone());
     }
@@ -250,5 +272,10 @@ impl Writer for MemoryWriter {
             Ok(fits)
         }
         .boxed()
+    }
+
+    fn keep<'a>(&'a mut self, _: &'a State, _: Occasion) -> BoxFuture<'a, ()> {
+        // It is all in memory; folding it is what there is to do.
+        std::future::ready(()).boxed()
     }
 }

@@ -132,6 +132,7 @@ impl Fold {
             | Event::WaitWithdrawn { .. }
             | Event::ExplainAsked { .. }
             | Event::Compacted { .. }
+            | Event::Trimmed { .. }
             | Event::Noticed { .. }
             | Event::Forked { .. }
             | Event::FilesTouched { .. }

@@ -11,8 +11,10 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use polyloop_session::recover::Found;
+use polyloop_session::{ItemId, SessionId};
 use rustix::fs::{Mode, OFlags};
 
 use super::SECTIONS_MAX;
@@ -24,6 +26,7 @@ mod line;
 mod replay;
 mod there;
 
+pub use line::CallOf;
 pub(crate) use line::{Does, Fact, Facts, Named};
 pub use replay::{Replayed, Said};
 
@@ -39,7 +42,11 @@ const TRIES_MAX: usize = 5;
 
 /// The journals of one server. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Journal(Arc<Inner>);
+pub struct Journal {
+    inner: Arc<Inner>,
+    /// Whose patches are written down.
+    call: Option<CallOf>,
+}
 
 #[derive(Debug)]
 struct Inner {
@@ -47,6 +54,8 @@ struct Inner {
     /// To flush the names in it.
     handle: File,
     boot: String,
+    /// Of calls whose sessions may not have been opened since.
+    replayed: Mutex<Vec<Replayed>>,
 }
 
 impl Journal {
@@ -69,12 +78,38 @@ impl Journal {
         }
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let boot = boot.trim().to_owned();
-        Ok(Journal(Arc::new(Inner { directory, handle, boot })))
+        let inner = Inner { directory, handle, boot, replayed: Mutex::default() };
+        Ok(Journal { inner: Arc::new(inner), call: None })
+    }
+
+    /// The same journals, for what one call writes.
+    pub(crate) fn of_call(&self, session: &SessionId, item: ItemId) -> Journal {
+        let call = Some(CallOf { session: session.clone(), item });
+        Journal { inner: self.inner.clone(), call }
+    }
+
+    /// What became of patches of this session that were cut off, as far as this server's start has
+    /// ended them: by the call, in words for whoever reads its result.
+    pub(crate) fn found(&self, session: &SessionId) -> Found {
+        let mut found = Found::new();
+        let replayed = self.inner.replayed.lock().unwrap_or_else(PoisonError::into_inner);
+        for one in replayed.iter() {
+            let Some(call) = one.call.as_ref().filter(|call| call.session == *session) else {
+                continue;
+            };
+            let words = one.in_words();
+            let all = match found.get(&call.item) {
+                Some(before) => format!("{before} {words}"),
+                None => words,
+            };
+            found.insert(call.item, all.into());
+        }
+        found
     }
 
     /// Where the journals are.
     pub fn directory(&self) -> &Path {
-        &self.0.directory
+        &self.inner.directory
     }
 
     /// Writes down the names that will be used. Nothing may have been made under them yet.
@@ -85,8 +120,8 @@ impl Journal {
         made: Vec<String>,
     ) -> Result<Open, PatchError> {
         let id = root.id();
-        let root = RootId::new(root.path(), id.device, id.inode, self.0.boot.clone());
-        let line = Line::Begun(Begun { root, steps, made });
+        let root = RootId::new(root.path(), id.device, id.inode, self.inner.boot.clone());
+        let line = Line::Begun(Begun { root, steps, made, call: self.call.clone() });
         let begun = || -> io::Result<Open> {
             halt::point();
             let (file, path) = self.create()?;
@@ -105,7 +140,7 @@ impl Journal {
     fn create(&self) -> io::Result<(File, PathBuf)> {
         for _ in 0..TRIES_MAX {
             let name = format!("{}{ENDING}", uuid::Uuid::new_v4().simple());
-            let path = self.0.directory.join(name);
+            let path = self.inner.directory.join(name);
             let mut options = OpenOptions::new();
             let file = options.append(true).create_new(true).mode(FILE_MODE).open(&path)?;
             if file.try_lock().is_ok() && file.metadata()?.nlink() == 1 {
@@ -116,7 +151,7 @@ impl Journal {
     }
 
     fn failed(&self, error: io::Error) -> PatchError {
-        let directory = self.0.directory.to_string_lossy();
+        let directory = self.inner.directory.to_string_lossy();
         PatchError::io(&directory, "write the journal of patches there", error)
     }
 }
@@ -138,7 +173,7 @@ impl Open {
             Flush::Yes => {
                 self.file.sync_data()?;
                 halt::point();
-                self.journal.0.handle.sync_all()?;
+                self.journal.inner.handle.sync_all()?;
                 halt::point();
                 Ok(())
             }

@@ -11,6 +11,9 @@ use polyloop_session::shown::is_deceptive;
 
 use super::{NAME_BYTES_MAX, PATH_BYTES_MAX, PATH_DEPTH_MAX};
 
+/// Paths that a sentence names before it only counts.
+const PATHS_NAMED_MAX: usize = 8;
+
 /// Links followed before a path is taken as it is: a circle must end.
 const LINKS_MAX: usize = 40;
 
@@ -51,6 +54,16 @@ pub fn shown(path: &str) -> String {
         }
     }
     shown
+}
+
+/// Several of them in a sentence.
+pub(crate) fn list<P: AsRef<str>>(paths: &[P]) -> String {
+    let named: Vec<String> =
+        paths.iter().take(PATHS_NAMED_MAX).map(|path| shown(path.as_ref())).collect();
+    match paths.len() - named.len() {
+        0 => named.join(", "),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
 }
 
 /// Removes `.` and `..` by their text alone.

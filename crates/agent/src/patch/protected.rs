@@ -3,6 +3,8 @@
 //!
 //! Judges names only, so that it also holds before the file exists. Errs on the side of asking.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use polyloop_session::shown::is_deceptive;
@@ -65,9 +67,13 @@ pub fn is_protected(relative: &str) -> bool {
 pub(super) fn is_in_git_directory(root: &Path, relative: &str) -> bool {
     Path::new(relative).ancestors().skip(1).any(|above| {
         let directory = root.join(above);
-        let holds = |name: &str| directory.join(name).symlink_metadata().is_ok();
-        holds("HEAD") && holds("objects") && holds("refs")
+        is_git_directory(|name| directory.join(OsStr::from_bytes(name)).symlink_metadata().is_ok())
     })
+}
+
+/// Whether a directory that holds these names is a Git directory, whatever it is called.
+pub(crate) fn is_git_directory(holds: impl Fn(&[u8]) -> bool) -> bool {
+    [&b"HEAD"[..], b"objects", b"refs"].into_iter().all(holds)
 }
 
 /// A name as the most forgiving file systems see it: without case, invisible characters, a stream

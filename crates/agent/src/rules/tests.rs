@@ -1,3 +1,6 @@
+// Git is started to make a repository.
+#![allow(clippy::disallowed_methods)]
+
 use std::path::{Path, PathBuf};
 
 use polyloop_session::policy::Says;
@@ -201,4 +204,84 @@ fn each_rule_is_told_in_words() {
             "a call that touches secret below the working directory, or anything in it, never runs",
         ]
     );
+}
+
+#[test]
+fn what_a_pattern_closes_is_not_read_unasked_however_it_is_named() {
+    let ground = ground();
+    std::fs::create_dir_all(ground.cwd.join("src/deep")).unwrap();
+    std::fs::create_dir_all(ground.cwd.join("plain")).unwrap();
+    std::fs::write(ground.cwd.join("src/deep/host.draft"), "p").unwrap();
+    std::fs::write(ground.cwd.join("plain/a.rs"), "a").unwrap();
+    std::os::unix::fs::symlink("deep/host.draft", ground.cwd.join("src/innocent")).unwrap();
+    let git = |words: &[&str]| {
+        let status = std::process::Command::new("git")
+            .args(["-c", "user.name=n", "-c", "user.email=e", "-C"])
+            .arg(&ground.cwd)
+            .args(words)
+            .output()
+            .unwrap();
+        assert!(status.status.success(), "{words:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "-A"]);
+    git(&["commit", "-qm", "x"]);
+    let rules = std::sync::Arc::new(rules("ask path **/*.draft"));
+    let open = Scope::new(&ground.cwd, &[]);
+    let closed = rules.close(open.clone(), &ground.cwd);
+    for script in [
+        "cat src/deep/*",
+        "cat src/deep/host.draf?",
+        "cat src/innocent",
+        "head src/*/*.draft",
+        "grep -r p src",
+        "grep -r p .",
+        "git show HEAD:src/deep/host.draft",
+        "git grep p",
+        "git diff",
+        "git log -p",
+        "git log -p --stat",
+        "git show HEAD",
+        "git blame src/innocent",
+        "wc -l src/deep/*",
+    ] {
+        assert!(open.judge(script).safe, "safe without the rule: {script}");
+        assert!(!closed.judge(script).safe, "{script}");
+    }
+    for script in ["cat plain/*", "grep -r a plain", "git status", "git log --oneline", "ls src"] {
+        assert!(closed.judge(script).safe, "{script}: {}", closed.judge(script).reason);
+    }
+}
+
+#[test]
+fn leave_for_a_command_is_none_for_protected_paths() {
+    let ground = ground();
+    let rules = rules("allow command cp\nallow command tee");
+    assert_eq!(says(&rules, "cp a.txt b.txt", &ground.cwd), Some(Says::Allow));
+    for script in [
+        "cp a.txt .git/hooks/pre-commit",
+        "cp a.txt .env",
+        "cp a.txt sub/.git/config",
+        "cp a.txt './.gi't/config",
+    ] {
+        assert_eq!(says(&rules, script, &ground.cwd), None, "{script}");
+    }
+}
+
+#[test]
+fn a_long_script_is_searched_too_and_costs_little() {
+    let ground = ground();
+    let lines: Vec<String> = (0..super::RULES_MAX / 2)
+        .flat_map(|at| [format!("deny command git push{at}"), format!("deny path secret{at}")])
+        .collect();
+    let many = rules(&lines.join("\n"));
+    let long = format!("{}\ngit push7", "git -a b git -c d src/x;".repeat(20_000));
+    assert!(long.len() > crate::shell::SCRIPT_BYTES_MAX);
+    assert_eq!(says(&many, &long, &ground.cwd), Some(Says::Deny));
+    let harmless = "echo git -a git -b; ".repeat(3_000);
+    assert_eq!(says(&many, &harmless, &ground.cwd), Some(Says::Ask), "too many words to follow");
+    let deep = (0..6).fold("git push7".to_owned(), |inner, _| {
+        format!("bash -c {}", crate::shell::quote(&[inner]))
+    });
+    assert_eq!(says(&many, &deep, &ground.cwd), Some(Says::Deny));
 }

@@ -16,6 +16,7 @@ use super::secrets::{is_secret, secret_name};
 use super::show::brief;
 use super::walk::Names;
 use super::{Scope, WORDS_MAX};
+use crate::patch::path::normal;
 
 /// Paths that are resolved for one judgement.
 const PATHS_MAX: usize = 400;
@@ -111,7 +112,33 @@ impl<'a> Look<'a> {
         }
         Self::count(&self.paths, 1, PATHS_MAX)?;
         check(operand, cwd, want, self.scope)?;
+        if want == Want::Tree {
+            self.check_below(&cwd.join(operand))?;
+        }
         self.checked.borrow_mut().insert(key, want);
+        Ok(())
+    }
+
+    /// Whether anything below a directory is closed, where anything is closed at all.
+    fn check_below(&self, root: &Path) -> Result<(), String> {
+        let Some(closed) = &self.scope.closed else { return Ok(()) };
+        let mut open = vec![normal(root)];
+        while let Some(directory) = open.pop() {
+            let Ok(entries) = directory.read_dir() else { continue };
+            for found in entries.flatten() {
+                Self::count(&self.names, 1, NAMES_MAX)?;
+                let path = found.path();
+                let kind = found.file_type().ok();
+                let is_link = kind.is_some_and(|kind| kind.is_symlink());
+                let leads = is_link.then(|| path.canonicalize().ok()).flatten();
+                if closed(&path) || leads.is_some_and(|real| closed(&real)) {
+                    return Err(format!("`{}` is closed by a rule", self.shown(&path)));
+                }
+                if kind.is_some_and(|kind| kind.is_dir()) {
+                    open.push(path);
+                }
+            }
+        }
         Ok(())
     }
 
@@ -119,7 +146,7 @@ impl<'a> Look<'a> {
     /// if a link leads there.
     pub(super) fn directory(&self, cwd: &Path, operand: &str) -> Result<PathBuf, String> {
         self.path(cwd, operand, Want::Content)?;
-        let plain = plain(&cwd.join(operand));
+        let plain = normal(&cwd.join(operand));
         let real = real(&plain).map_err(|error| format!("`{}`: {error}", brief(operand)))?;
         match real == plain && real.starts_with(&self.scope.cwd) {
             true => Ok(real),
@@ -273,20 +300,4 @@ impl<'a> Look<'a> {
 fn is_odd(name: &str) -> bool {
     let split = |c: char| c.is_whitespace() || c.is_control() || "'\"\\*?[\u{fffd}".contains(c);
     name.contains(split) || name.starts_with(['-', '(', ')', '!', ','])
-}
-
-/// Without `.` and `..`, by the text alone.
-fn plain(path: &Path) -> PathBuf {
-    use std::path::Component;
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir => {
-                plain.pop();
-            }
-            other => plain.push(other),
-        }
-    }
-    plain
 }

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use super::Scope;
 use super::secrets::secret_name;
 use super::show::brief;
+use crate::patch::path::normal;
 
 /// Files that are no files: reading them shows the machine, or waits for ever.
 const SYSTEM_ROOTS: &[&str] = &["/proc", "/sys", "/dev", "/run"];
@@ -83,6 +84,9 @@ pub(super) fn check(operand: &str, cwd: &Path, want: Want, scope: &Scope) -> Res
         || SYSTEM_ROOTS.iter().any(|system| real.starts_with(system))
     {
         return Err(format!("`{shown}` is not a file of the project"));
+    }
+    if scope.closed.as_ref().is_some_and(|closed| closed(&normal(&path)) || closed(&real)) {
+        return Err(format!("`{shown}` is closed by a rule"));
     }
     if want == Want::Tree && scope.private.iter().any(|private| private.starts_with(&real)) {
         return Err(format!("the server's own files are below `{shown}`"));

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::show::brief;
 
@@ -17,7 +18,10 @@ const TEMPORARY: &[&str] = &["/tmp", "/var/tmp"];
 /// What anybody may write to.
 const OTHERS_WRITE: u32 = 0o002;
 
-#[derive(Clone, Debug)]
+/// Says of a path whether somebody keeps it from being read unasked.
+pub type Closed = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
+
+#[derive(Clone)]
 pub struct Scope {
     /// Canonical, if it exists; where it does not, no path is found to be inside.
     pub(super) cwd: PathBuf,
@@ -26,6 +30,7 @@ pub struct Scope {
     pub(super) temporary: Vec<PathBuf>,
     /// The directories of the user's own `PATH` that may hold programs, in its order.
     pub(super) own: Vec<PathBuf>,
+    pub(super) closed: Option<Closed>,
 }
 
 impl Scope {
@@ -37,7 +42,14 @@ impl Scope {
             private: private.iter().map(|path| real(path)).collect(),
             temporary: TEMPORARY.iter().map(|path| real(Path::new(path))).collect(),
             own: Vec::new(),
+            closed: None,
         }
+    }
+
+    /// Keeps off what is closed, however a command would come to read it.
+    pub fn with_closed(mut self, closed: Closed) -> Scope {
+        self.closed = Some(closed);
+        self
     }
 
     /// Also finds programs where the user has them. A directory that the session, or just anybody,

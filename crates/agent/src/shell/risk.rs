@@ -53,7 +53,12 @@ pub(super) fn of_script(script: &str, scope: &Scope) -> (Risk, Option<String>) {
     if script.len() > SCRIPT_BYTES_MAX {
         return (Risk::High, None); // Nobody looked.
     }
-    match high_in(script, scope, DEPTH_MAX) {
+    // A quotation mark in a comment or a here-document hides what is between it and the next one,
+    // but not from a look at each line.
+    let by_line = || script.lines().find_map(|line| high_in(line, scope, DEPTH_MAX));
+    let is_hiding = ["#", "<<"].iter().any(|mark| script.contains(mark));
+    let whole = high_in(script, scope, DEPTH_MAX);
+    match whole.or_else(|| is_hiding.then(by_line).flatten()) {
         Some(why) => (Risk::High, Some(why)),
         None => (Risk::Medium, None),
     }

@@ -1,6 +1,7 @@
 //! Cuts any script into commands, roughly: enough to say how risky it looks.
 //!
-//! No grammar, and never used to call something safe. In doubt it finds a command too many.
+//! No grammar, and never used to call something safe. What stands in comments and here-documents
+//! is taken for commands, and a quotation mark there hides what follows.
 
 /// How deep commands inside of words are looked for.
 const DEPTH_MAX: usize = 4;

@@ -14,11 +14,8 @@ use super::bash::{is_forbidden, refused};
 use super::files::{Done, diff, file_change, noted, touches_of};
 use super::touches::Notes;
 use super::{Place, Progress, Run, Tool, ToolSpec};
-use crate::patch::{self, Change, Operation, Plan, Touched, shown};
+use crate::patch::{self, Change, Operation, Plan, Touched, path, shown};
 use crate::rules;
-
-/// Paths that a sentence names before it only counts.
-const PATHS_NAMED_MAX: usize = 8;
 
 const DESCRIPTION: &str = "Edits files by a patch: all the files it names, or none. The patch \
      begins with `*** Begin Patch` and ends with `*** End Patch`. In between come sections: `*** \
@@ -159,14 +156,8 @@ fn not_applied(message: &str) -> Judgement {
 }
 
 fn named<'a>(touched: impl IntoIterator<Item = &'a Touched>) -> String {
-    let paths: Vec<String> = touched.into_iter().map(|touched| shown(&touched.path)).collect();
-    match paths.get(PATHS_NAMED_MAX..) {
-        None | Some([]) => paths.join(", "),
-        Some(more) => {
-            let first = paths.get(..PATHS_NAMED_MAX).unwrap_or_default();
-            format!("{} and {} more", first.join(", "), more.len())
-        }
-    }
+    let paths: Vec<&str> = touched.into_iter().map(|touched| touched.path.as_str()).collect();
+    path::list(&paths)
 }
 
 fn apply(run: &Run, notes: &Notes) -> Result<Done, String> {

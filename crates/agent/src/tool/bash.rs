@@ -26,6 +26,8 @@ mod spill;
 mod touched;
 
 pub use output::{OUTPUT_BYTES_MAX, SEEN_BYTES_MAX};
+pub(crate) use protected::names_protected;
+pub use spill::{OUTPUT_FILE_BYTES_MAX, OUTPUTS_BYTES_MAX};
 
 /// The longest script that is run.
 pub const COMMAND_BYTES_MAX: usize = 1024 * 1024;
@@ -209,9 +211,8 @@ fn judgement(args: &Args, place: &Place) -> Judgement {
 /// What a command in this directory is judged by.
 fn scope(directory: &Path, place: &Place) -> Scope {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let closed = place.rules.closed_paths(&place.cwd);
-    let private = [place.forbidden.as_slice(), &closed].concat();
-    Scope::new(directory, &private).with_path(&path)
+    let scope = Scope::new(directory, &place.forbidden).with_path(&path);
+    place.rules.close(scope, &place.cwd)
 }
 
 /// Adds the directory to what is shown and to what is granted, unless it is the session's own:

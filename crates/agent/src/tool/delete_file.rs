@@ -1,7 +1,8 @@
 //! Deletes a file or an empty directory; a directory with all that is in it only if told to.
 //!
-//! What is deleted is first renamed and looked at again, so that it is what was meant. Never
-//! follows a link: below a directory, links are deleted and not what they lead to.
+//! What is deleted is first renamed and looked at again, so that it is what was meant; a directory
+//! is judged by each path in it. Never follows a link: below a directory, links are deleted and
+//! not what they lead to.
 
 use std::os::fd::OwnedFd;
 
@@ -11,13 +12,13 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use polyloop_session::Text;
 use polyloop_session::item::{FileChange, Operation};
-use polyloop_session::policy::{Effect, Judgement, Risk};
+use polyloop_session::policy::{Effect, Judgement, Risk, Says};
 use rustix::fs::{Access, AtFlags, FileType, Stat, accessat, unlinkat};
 use rustix::io::Errno;
 
 use super::files::{
-    Args, Done, Edit, Links, Names, PATH_HELP, Target, diff, edit, judge_blocking, keep,
-    kept_bytes, read_content,
+    Args, Done, Edit, Held, Links, Names, PATH_HELP, Target, diff, edit, judge_blocking, keep,
+    kept_bytes, open_directory, read_content,
 };
 use super::touches::Notes;
 use super::{Place, Progress, Run, Tool, ToolSpec, Touches};
@@ -25,6 +26,7 @@ use crate::patch::root::{FileId, look};
 use crate::patch::{
     Does, Fact, Facts, Flush, Journal, Named, Open, path, put_where_nothing_is, spare_name,
 };
+use crate::perform;
 
 mod tree;
 
@@ -60,43 +62,10 @@ impl Tool for DeleteFile {
         };
         judge_blocking("delete_file", Effect::Edit, place, move |place| {
             let (target, found) = wanted.find(place)?;
-            let path = target.shown();
-            let does = match found.kind {
-                Kind::File => format!("deletes {path}"),
-                Kind::Directory => match tree::count(&found.open(&target)?) {
-                    Ok(0) => format!("deletes the empty directory {path}"),
-                    Ok(count) if wanted.recursive => {
-                        format!("deletes the directory {path} and all {count} things in it")
-                    }
-                    Ok(_) => return Err(not_empty(&target)),
-                    Err(why) => return Err(format!("{path}: {why}")),
-                },
-            };
-            let is_file = found.kind == Kind::File;
-            let (verb, risk) = match wanted.recursive {
-                true => ("delete_all", Risk::High),
-                false => ("delete", Risk::Medium),
-            };
-            let edit = Edit {
-                name: "delete_file",
-                targets: &[&target],
-                covers: match wanted.recursive {
-                    true => format!("deleting {path} and all that is in it"),
-                    false => format!("deleting {path}"),
-                },
-                does,
-                key: format!("{verb}:{}", target.path),
-                risk,
-                always_asks: wanted.recursive,
-                diff: match is_file {
-                    true => Some(found.diff(&target, found.content(&target)?.as_ref())),
-                    false => None,
-                },
-                patch: is_file.then(|| {
-                    format!("*** Begin Patch\n*** Delete File: {}\n*** End Patch\n", target.path)
-                }),
-            };
-            Ok(edit.judgement())
+            match found.kind {
+                Kind::File => found.judge_file(&target),
+                Kind::Directory => wanted.judge_directory(&target, &found.open(&target)?, place),
+            }
         })
     }
 
@@ -104,12 +73,10 @@ impl Tool for DeleteFile {
         edit("delete_file", run, |run, notes| {
             let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
             let (target, found) = wanted.find(&run.place)?;
-            let journal = run.place.journal.as_ref();
             match found.kind {
-                Kind::File => found.delete_file(&target, journal, notes),
+                Kind::File => found.delete_file(&target, run.place.journal.as_ref(), notes),
                 Kind::Directory if wanted.recursive => {
-                    notes.record(tree::touches(&found.open(&target)?, &target.path)?)?;
-                    found.delete_tree(&target, journal)
+                    found.delete_tree(&target, &wanted, run, notes)
                 }
                 Kind::Directory => {
                     let removed = vec![target.path.as_str().into()];
@@ -189,6 +156,58 @@ impl Wanted {
         found.check_writable(&target)?;
         Ok((target, found))
     }
+
+    /// `directory` is what is, or was, at the target's path.
+    fn judge_directory(
+        &self,
+        target: &Target,
+        directory: &OwnedFd,
+        place: &Place,
+    ) -> Result<Judgement, String> {
+        let path = target.shown();
+        let held = Held::look(directory, target, place).map_err(|why| format!("{path}: {why}"))?;
+        let does = match held.count {
+            0 => format!("deletes the empty directory {path}"),
+            count if self.recursive => {
+                let protected = held.protected_in_words();
+                format!("deletes the directory {path} and all {count} things in it{protected}")
+            }
+            _ => return Err(not_empty(target)),
+        };
+        let (verb, covers, risk) = match self.recursive {
+            true => ("delete_all", " and all that is in it", Risk::High),
+            false => ("delete", "", Risk::Medium),
+        };
+        let protected = held.protected_in_words();
+        let edit = Edit {
+            name: "delete_file",
+            targets: &[&held.with(target)],
+            covers: format!("deleting {path}{covers}{protected}"),
+            does,
+            key: format!("{verb}:{}{}", target.path, held.protected_as_key()),
+            risk,
+            always_asks: self.recursive,
+            diff: None,
+            patch: None,
+        };
+        Ok(edit.judgement())
+    }
+
+    /// An error unless it may be deleted with what is in it by now, by what the call runs by.
+    fn check(&self, target: &Target, directory: &OwnedFd, run: &Run) -> Result<(), String> {
+        let judged = self.judge_directory(target, directory, &run.place)?;
+        let judged = perform::ruled("delete_file", judged, &run.place);
+        let path = target.shown();
+        if let Some(rule) = judged.rule.as_ref().filter(|rule| rule.says == Says::Deny) {
+            return Err(format!("{path}: the rules of this server deny it: {}", rule.line));
+        }
+        match &run.unasked {
+            Some(unasked) if unasked.lets(&judged).is_none() => {
+                Err(format!("{path}: by now it holds what must be asked about; propose it again"))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
 }
 
 impl Found {
@@ -204,8 +223,27 @@ impl Found {
         Ok(())
     }
 
+    fn judge_file(&self, target: &Target) -> Result<Judgement, String> {
+        let path = target.shown();
+        let edit = Edit {
+            name: "delete_file",
+            targets: &[target],
+            covers: format!("deleting {path}"),
+            does: format!("deletes {path}"),
+            key: format!("delete:{}", target.path),
+            risk: Risk::Medium,
+            always_asks: false,
+            diff: Some(self.diff(target, self.content(target)?.as_ref())),
+            patch: Some(format!(
+                "*** Begin Patch\n*** Delete File: {}\n*** End Patch\n",
+                target.path
+            )),
+        };
+        Ok(edit.judgement())
+    }
+
     fn open(&self, target: &Target) -> Result<OwnedFd, String> {
-        tree::open(&self.above, &self.name)
+        open_directory(&self.above, &self.name)
             .map_err(|errno| format!("{}: cannot open it: {errno}", target.shown()))
     }
 
@@ -247,7 +285,7 @@ impl Found {
         self.journaled(target, journal, (Does::Remove, hash), |spare| {
             self.set_aside(target, spare)?;
             unlinkat(&self.above, spare, AtFlags::empty()).map_err(|errno| {
-                self.put_back(target, spare, &format!("cannot delete it: {errno}"))
+                self.put_back(spare, format!("{}: cannot delete it: {errno}", target.shown()))
             })
         })?;
         Ok(Done { text: deleted(target), files: vec![change], failure: None })
@@ -261,27 +299,40 @@ impl Found {
         }
     }
 
-    fn delete_tree(&self, target: &Target, journal: Option<&Journal>) -> Result<Done, String> {
+    /// Looks into it before it is put aside, so that what may not be deleted stays where it is, and
+    /// after, because only then nobody puts anything else into it by its name.
+    fn delete_tree(
+        &self,
+        target: &Target,
+        wanted: &Wanted,
+        run: &Run,
+        notes: &Notes,
+    ) -> Result<Done, String> {
+        wanted.check(target, &self.open(target)?, run)?;
+        notes.record(tree::touches(&self.open(target)?, &target.path)?)?;
+        let journal = run.place.journal.as_ref();
         self.journaled(target, journal, (Does::RemoveTree, ""), |spare| {
             self.set_aside(target, spare)?;
-            self.delete_aside(target, spare)
+            let opened = open_directory(&self.above, spare);
+            let opened = opened.map_err(|errno| format!("{}: {errno}", target.shown()));
+            let checked =
+                opened.and_then(|inside| wanted.check(target, &inside, run).map(|()| inside));
+            match checked {
+                Ok(inside) => self.delete_aside(target, spare, &inside),
+                Err(why) => Err(self.put_back(spare, why)),
+            }
         })
     }
 
-    fn delete_aside(&self, target: &Target, spare: &str) -> Result<Done, String> {
-        let opened = tree::open(&self.above, spare).map_err(|errno| errno.to_string());
-        let counted = opened.and_then(|inside| tree::count(&inside).map(|_| inside));
-        let inside = match counted {
-            Ok(inside) => inside,
-            Err(why) => return Err(self.put_back(target, spare, &why)),
-        };
+    fn delete_aside(&self, target: &Target, spare: &str, inside: &OwnedFd) -> Result<Done, String> {
         let mut files = Vec::new();
-        let emptied = tree::delete(&inside, &target.path, &mut files).and_then(|()| {
+        let emptied = tree::delete(inside, &target.path, &mut files).and_then(|()| {
             unlinkat(&self.above, spare, AtFlags::REMOVEDIR).map_err(|errno| errno.to_string())
         });
         let text = format!("Deleted {} and all that was in it.\n", target.shown());
         let failure = emptied.err().map(|why| {
-            let why = self.put_back(target, spare, &format!("cannot delete all of it: {why}"));
+            let why = format!("{}: cannot delete all of it: {why}", target.shown());
+            let why = self.put_back(spare, why);
             format!("{why}; {} files were deleted", files.len())
         });
         Ok(Done { text, files, failure })
@@ -321,20 +372,17 @@ impl Found {
         match look(above, spare) {
             Ok(stat) if FileId::of(&stat) == FileId::of(&self.stat) => Ok(()),
             Ok(_) | Err(_) => {
-                Err(self.put_back(target, spare, "was changed by another program meanwhile"))
+                let why = format!("{path}: was changed by another program meanwhile");
+                Err(self.put_back(spare, why))
             }
         }
     }
 
     /// The error, after putting it back.
-    fn put_back(&self, target: &Target, spare: &str, why: &str) -> String {
-        let (above, name) = (&self.above, self.name.as_str());
-        let path = target.shown();
-        match put_where_nothing_is(above, spare, name) {
-            Ok(()) => format!("{path}: {why}"),
-            Err(errno) => {
-                format!("{path}: {why}; what is left is kept beside it as {spare}: {errno}")
-            }
+    fn put_back(&self, spare: &str, why: String) -> String {
+        match put_where_nothing_is(&self.above, spare, self.name.as_str()) {
+            Ok(()) => why,
+            Err(errno) => format!("{why}; what is left is kept beside it as {spare}: {errno}"),
         }
     }
 }

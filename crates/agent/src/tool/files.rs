@@ -19,6 +19,7 @@ use crate::rules;
 mod args;
 mod changes;
 pub(super) mod diff;
+mod held;
 mod perform;
 mod walk;
 
@@ -26,6 +27,7 @@ pub(super) use args::Args;
 pub(super) use changes::{
     file_change, keep, kept, kept_bytes, patch_of, read as read_content, touches_of,
 };
+pub(super) use held::{HELD_MAX, Held, entries, open as open_directory};
 pub(super) use perform::{Done, Watch, edit, judge_blocking, look, noted, wait};
 pub(super) use walk::{Entry, Kind, Order, Tree, name_of};
 

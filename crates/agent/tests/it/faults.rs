@@ -8,9 +8,9 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use polyloop_agent::log::{
-    Flush, Fork, ForkedAt, LinePlace, Log, LogError, OpenMode, Opened, Summary, Writer,
+    Flush, Fork, ForkedAt, LinePlace, Log, LogError, Occasion, OpenMode, Opened, Summary, Writer,
 };
-use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, Timestamp};
+use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, State, Timestamp};
 use tokio::sync::{Semaphore, watch};
 
 use super::rig::in_time;
@@ -247,8 +247,17 @@ impl Log for Faulty {
         &'a self,
         id: &'a SessionId,
         from: LinePlace,
+        upto: LinePlace,
     ) -> BoxFuture<'a, Result<(Vec<String>, LinePlace), LogError>> {
-        self.inner.lines(id, from)
+        self.inner.lines(id, from, upto)
+    }
+
+    fn line_place<'a>(
+        &'a self,
+        id: &'a SessionId,
+        count: u64,
+    ) -> BoxFuture<'a, Result<LinePlace, LogError>> {
+        self.inner.line_place(id, count)
     }
 
     fn summary<'a>(
@@ -377,6 +386,15 @@ impl Writer for FaultyWriter {
         content: &'a Bytes,
     ) -> BoxFuture<'a, Result<bool, LogError>> {
         async move { self.inner().keep_content(hash, content).await }.boxed()
+    }
+
+    fn keep<'a>(&'a mut self, state: &'a State, occasion: Occasion) -> BoxFuture<'a, ()> {
+        async move {
+            if !self.dead {
+                self.inner().keep(state, occasion).await;
+            }
+        }
+        .boxed()
     }
 }
 

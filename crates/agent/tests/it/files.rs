@@ -37,7 +37,7 @@ fn batch(seqs: std::ops::RangeInclusive<u64>) -> Vec<Arc<LogEntry>> {
 async fn all_lines(log: &dyn Log, name: &SessionId) -> Vec<String> {
     let (mut all, mut place) = (Vec::new(), LinePlace::default());
     loop {
-        let (page, next) = log.lines(name, place).await.unwrap();
+        let (page, next) = log.lines(name, place, LinePlace::END).await.unwrap();
         if next == place {
             return all;
         }

@@ -29,7 +29,7 @@ async fn discard(sessions: &Sessions<Seeing>, id: &SessionId) {
 async fn check_unknown(sessions: &Sessions<Seeing>, id: &SessionId) {
     assert!(sessions.list().await.unwrap().is_empty());
     assert_eq!(sessions.summary(id).await.unwrap(), None);
-    assert!(sessions.lines(id, LinePlace::default()).await.unwrap().0.is_empty());
+    assert!(sessions.lines(id, LinePlace::default(), LinePlace::END).await.unwrap().0.is_empty());
     assert!(read_all(&*sessions.kit().log, id).await.is_empty());
 }
 

@@ -1,18 +1,23 @@
 //! What goes on by itself and what does not: unfinished turns, and requests that nobody answers.
 
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use polyloop_agent::model::{Model, Request};
+use polyloop_agent::patch::Journal;
 use polyloop_agent::sessions::Sessions;
 use polyloop_session::decide::EXPIRED_TEXT;
 use polyloop_session::event::{Outcome, Work};
 use polyloop_session::history::Message;
 use polyloop_session::item::End;
+use polyloop_session::policy::Mode;
+use polyloop_session::recover::CRASHED_TOOL_TEXT;
 use polyloop_session::state::RESUME_TEXT;
 use polyloop_session::wait::{Answer, Then};
 use polyloop_session::{Command, Event, LogEntry};
+use serde_json::json;
 use tempfile::TempDir;
 
 use super::client::Client;
@@ -181,6 +186,69 @@ async fn what_a_shutdown_interrupted_goes_on() {
     let mut client = Client::attach(sessions.handle(id("s"), who()), Kind::new()).await.unwrap();
     client.until_idle().await.unwrap();
     assert_eq!(client.texts(), ["half", "gone on"]);
+}
+
+/// The result of a call that was cut off says what the next start did with its files.
+#[tokio::test]
+async fn a_cut_call_is_told_what_became_of_its_edit() {
+    let store = Store::new();
+    let file = "counted.txt";
+    std::fs::write(store.dir.path().join(file), "start\n").unwrap();
+    let model = || acting(vec![("apply_patch", adding(file, "ran"))]);
+    let auto_edit = |setup: Setup| Setup { mode: Mode::AutoEdit, ..setup };
+    let (log, first) = store.server(|setup| auto_edit(setup).model(model()));
+    let mut client = Client::attach(first.handle(id("s"), who()), Kind::new()).await.unwrap();
+    log.break_when(|write| match write.op {
+        Op::Append { entries, .. } => {
+            let starts = |entry: &Arc<LogEntry>| matches!(entry.event, Event::ToolStarted { .. });
+            let broken = Break { moment: Moment::After, how: How::Death };
+            entries.iter().any(starts).then_some(broken)
+        }
+        _ => None,
+    });
+    let _ = client.send("go").await;
+    client.until_end().await;
+    let started = store.entries().await.into_iter().find_map(|entry| match &entry.event {
+        Event::ToolStarted { item, .. } => Some(*item),
+        _ => None,
+    });
+
+    // What a kill leaves when nothing but a spare file has been written.
+    let journals = temp_dir();
+    let folder = journals.path().join("patches");
+    let open = || Journal::open(&folder).unwrap();
+    open();
+    let root = store.dir.path().canonicalize().unwrap();
+    let spare = format!(".polyloop-{}.tmp", "0".repeat(32));
+    std::fs::write(root.join(&spare), "start\nran\n").unwrap();
+    let facts = root.metadata().unwrap();
+    let line = json!({
+        "line": "begun",
+        "root": { "path": root, "device": facts.dev(), "inode": facts.ino(), "boot": "" },
+        "steps": [{ "does": "replace", "path": file, "spare": spare }],
+        "call": { "session": "s", "item": started.unwrap() },
+    });
+    let path = folder.join("1.patch");
+    std::fs::write(&path, format!("{line}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let journal = open();
+    assert_eq!(journal.replay().len(), 1);
+    assert!(!root.join(spare).exists());
+
+    let log = Faulty::new(store.log.clone());
+    let mut kit = Setup::new(log).model(model()).kit(store.dir.path());
+    kit.places.common.journal = Some(journal);
+    let sessions: Sessions<Seeing> = Sessions::new(kit, None);
+    let client = Client::attach(sessions.handle(id("s"), who()), Kind::new()).await.unwrap();
+    let seen = client.entries.iter().find_map(|entry| match &entry.event {
+        Event::ItemCompleted { result: Some(result), .. } => result.seen.clone(),
+        _ => None,
+    });
+    let want = format!(
+        "{CRASHED_TOOL_TEXT} The edit it was making ({file}) was undone: all is as it was before \
+         that edit."
+    );
+    assert_eq!(seen.as_deref(), Some(want.as_str()));
 }
 
 /// A request for approval that is open when the server dies is neither answered nor resumed.

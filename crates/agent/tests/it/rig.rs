@@ -14,10 +14,12 @@ use polyloop_agent::model::offline::Offline;
 use polyloop_agent::model::{Model, Only};
 use polyloop_agent::place::{Instructions, Places};
 use polyloop_agent::sessions::{Handle, Sessions};
+use polyloop_agent::tokens::{Counted, Rough};
 use polyloop_agent::tool::web_fetcher::{self, PrivateAddresses, Reach};
 use polyloop_agent::tool::{self, Place};
 use polyloop_sandbox::Helper;
-use polyloop_session::context::Strategy;
+use polyloop_session::budget::Budget;
+use polyloop_session::context::{Overhead, Strategy};
 use polyloop_session::event::Settings;
 use polyloop_session::policy::Mode;
 use polyloop_session::{Limits, LogEntry, Seq, SessionId};
@@ -38,6 +40,9 @@ pub const LIMITS: Limits = Limits {
     strategy: Strategy::Threshold,
     bypass_allowed: true,
     retries_max: 0,
+    compact_at: 800,
+    overhead: Overhead { instructions: 0, tools: 0 },
+    budget: Budget { cost_micros_max: None, tokens_max: None },
 };
 
 /// What the model is told, in this order.
@@ -126,6 +131,7 @@ impl Setup {
                 own: Some(OWN.into()),
             },
             tools: tool::ALL.iter().map(|tool| tool.spec()).collect(),
+            tokens: Counted::by(Arc::new(Rough)),
             places: Places {
                 common: Place {
                     cwd,

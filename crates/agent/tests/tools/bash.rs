@@ -4,9 +4,13 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt as _;
-use polyloop_agent::tool::bash::{Bash, COMMAND_BYTES_MAX, OUTPUT_BYTES_MAX, SEEN_BYTES_MAX};
+use polyloop_agent::tool::bash::{
+    Bash, COMMAND_BYTES_MAX, OUTPUT_BYTES_MAX, OUTPUT_FILE_BYTES_MAX, OUTPUTS_BYTES_MAX,
+    SEEN_BYTES_MAX,
+};
 use polyloop_agent::tool::read::Read;
 use polyloop_agent::tool::write_file::WriteFile;
 use polyloop_agent::tool::{Place, Progress, Run, Tool as _};
@@ -30,6 +34,7 @@ pub const ALL: &[Test] = &[
     ("arguments_that_do_not_fit_are_named", arguments),
     ("a_call_that_cannot_start_says_why", not_started),
     ("long_output_can_be_read_where_it_is_kept", kept),
+    ("the_oldest_of_a_sessions_long_outputs_give_way", kept_bounded),
     ("without_a_sandbox_nothing_runs_in_one", no_sandbox),
     ("what_the_sandbox_stopped_is_told", stopped),
     ("long_scripts_run", long_script),
@@ -216,8 +221,7 @@ fn kept() {
     let ground = Ground::new();
     let ended = ground.finish(&Bash, json!({ "command": "seq 1 20000; false" }));
     let seen = ended.seen();
-    let (_, rest) = seen.split_once("left out here; the whole output is in ").unwrap();
-    let (path, _) = rest.split_once("]\n").unwrap();
+    let path = kept_at(seen);
     let whole: String = (1..=20_000).map(|n| format!("{n}\n")).collect();
     assert_eq!(fs::read_to_string(path).unwrap(), whole);
     let args = json!({ "path": path, "offset": 19_998 });
@@ -230,6 +234,41 @@ fn kept() {
     assert!(ground.judge(&Read, json!({ "path": store })).unwrap().refusal.is_some());
     let short = ground.finish(&Bash, json!({ "command": "seq 1 2000; false" }));
     assert!(!short.seen().contains("left out"));
+}
+
+/// Where a long output is, as the model is told.
+fn kept_at(seen: &str) -> &Path {
+    let told = "left out here; the whole output is kept until newer ones need the room: ";
+    let (_, rest) = seen.split_once(told).unwrap_or_else(|| panic!("{seen}"));
+    Path::new(rest.split_once("]\n").unwrap().0)
+}
+
+/// What was printed last is kept, and all together stays within its bound.
+fn kept_bounded() {
+    let ground = Ground::new();
+    let outputs = ground.place.outputs.clone().unwrap();
+    fs::create_dir_all(&outputs).unwrap();
+    let file = |number: u64| outputs.join(format!("{number}.txt"));
+    let count = OUTPUTS_BYTES_MAX / OUTPUT_FILE_BYTES_MAX + 2;
+    for number in 0..count {
+        let made = fs::File::create(file(number)).unwrap();
+        made.set_len(OUTPUT_FILE_BYTES_MAX).unwrap();
+        // Names say nothing of the age.
+        let age = Duration::from_secs(60 * (1 + number));
+        made.set_modified(SystemTime::now() - age).unwrap();
+    }
+    let mut newer = Vec::new();
+    for _ in 0..3 {
+        let ended = ground.finish(&Bash, json!({ "command": "seq 1 20000; false" }));
+        newer.push(kept_at(ended.seen()).to_owned());
+        let facts = fs::read_dir(&outputs).unwrap().map(|entry| entry.unwrap().metadata().unwrap());
+        let bytes: u64 = facts.map(|facts| facts.len()).sum();
+        assert!(bytes <= OUTPUTS_BYTES_MAX, "{bytes}");
+    }
+    assert!(newer.iter().all(|path| path.exists()), "the newest stay");
+    assert!(file(0).exists() && file(1).exists() && !file(count - 1).exists(), "the oldest go");
+    let gone = ground.finish(&Read, json!({ "path": file(count - 1) }));
+    assert!(gone.seen().contains("no such file"), "{}", gone.seen());
 }
 
 fn run_sandboxed(place: Place, script: &str) -> Vec<Progress> {

@@ -28,6 +28,7 @@ pub const ALL: &[Test] = &[
     ("a_stop_ends_all_parts", stops),
     ("a_part_that_is_not_harmless_any_more_does_not_run", changed),
     ("what_the_mode_lets_run_is_weighed_part_by_part", by_mode),
+    ("what_the_sandbox_stopped_is_told_with_the_way_out", stopped),
     ("leave_for_the_tool_is_none_for_its_parts", rules),
     ("no_batch_runs_what_a_part_may_not", properties),
 ];
@@ -303,6 +304,41 @@ fn by_mode() {
     let ended = block_on(start(&ground, &parts[1..], None).end());
     assert_eq!((ended.end, ended.seen().contains("failed")), (End::Whole, false));
     assert!(ground.cwd().join("b").exists() && ground.out().join("c").exists());
+}
+
+/// The others run, once; what could not is not run outside unasked.
+fn stopped() {
+    let ground = Ground::new();
+    let place = Arc::new(Place { sandbox: true, ..(*ground.place).clone() });
+    let ground = Ground { place, ..ground };
+    let long = "seq 1 100000; touch /usr/polyloop-batch";
+    let parts = [
+        bash("echo first; touch /usr/polyloop-batch"),
+        bash("echo second >> made"),
+        bash("exec 3<>/dev/tcp/127.0.0.1/9"),
+        bash(long),
+    ];
+    let judged = judge(&ground, &parts);
+    assert_eq!(verdict(&judged, Mode::FullAuto, &[], true), Verdict::AllowSandboxed);
+    let by = unasked(Leave::Mode { mode: Mode::FullAuto }, Mode::FullAuto);
+    let ended = block_on(start(&ground, &parts, Some(by)).end());
+    let seen = ended.seen();
+    assert_eq!(ended.end, End::Whole, "{seen}");
+    assert!(seen.ends_with("(3 of 4 calls failed: [1] [3] [4])\n"), "{seen}");
+    let told: Vec<&str> = seen.split("\n[").collect();
+    for (part, why) in
+        [(told[0], "closed to it"), (told[2], "network"), (told[told.len() - 1], "closed to it")]
+    {
+        assert!(part.contains("The sandbox stopped it: ") && part.contains(why), "{part}");
+        assert!(
+            part.contains("call bash by itself, and the user can let it run outside"),
+            "{part}"
+        );
+    }
+    assert!(told[0].starts_with("[1] bash: error: first\n"), "{seen}");
+    assert_eq!(ended.output.matches("call bash by itself").count(), 2, "{}", ended.output);
+    assert_eq!(ground.read("made"), "second\n");
+    assert!(!std::path::Path::new("/usr/polyloop-batch").exists());
 }
 
 fn rules() {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use polyloop_session::context::ContextInfo;
 use polyloop_session::event::{CallOutcome, Level, Outcome, Purpose, Work};
-use polyloop_session::item::{End, Fault, ItemKind, ToolResult};
+use polyloop_session::item::{End, Fault, ItemKind, ToolResult, Usage};
 use polyloop_session::policy::Judgement;
 use polyloop_session::shown;
 use polyloop_session::wait::{Answer, Ask, Who};
@@ -180,7 +180,8 @@ impl AgentloopEncoder {
                 }
                 self.present(out);
             }
-            Event::Compacted { tokens_before, tokens_after, window, .. } => {
+            Event::Compacted { tokens_before, tokens_after, window, .. }
+            | Event::Trimmed { tokens_before, tokens_after, window, .. } => {
                 let strategy = strategy_name(window.strategy);
                 out.push(Made::Part(Payload::ContextCompacted {
                     old_token_count: *tokens_before,
@@ -196,6 +197,7 @@ impl AgentloopEncoder {
                     tokens_max: window.tokens_max,
                     pieces: window.pieces,
                     strategy: window.strategy,
+                    spent: Usage::default(),
                 })));
             }
             Event::Noticed { level, text, .. } => {

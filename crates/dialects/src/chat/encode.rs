@@ -241,7 +241,8 @@ impl Turn {
             | Event::SessionReopened { .. }
             | Event::ExplainAsked { .. }
             | Event::Compacted { .. }
-            | Event::FilesTouched { .. } => {}
+            | Event::FilesTouched { .. }
+            | Event::Trimmed { .. } => {}
             // No chat asked for a compaction, so none is told how it goes.
             Event::Noticed { .. } if self.compacts() => {}
             // What is told in a turn is about it: a retry, an answer cut short.

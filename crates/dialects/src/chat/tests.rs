@@ -38,7 +38,12 @@ fn turn(message: u64) -> Event {
 }
 
 fn think() -> Event {
-    Event::CallStarted { purpose: Purpose::Think, model: "m".into(), tokens_max: 100 }
+    Event::CallStarted {
+        purpose: Purpose::Think,
+        model: "m".into(),
+        tokens_max: 100,
+        overhead_tokens: None,
+    }
 }
 
 fn answered(call: u64) -> Event {
@@ -268,8 +273,12 @@ fn failures_and_compactions() {
     let compacts = |outcome| {
         let work = Work::Compact { by: bob() };
         let start = Event::TurnStarted { work, agent: None, cwd: None, earlier: None };
-        let call =
-            Event::CallStarted { purpose: Purpose::Summarise, model: "m".into(), tokens_max: 100 };
+        let call = Event::CallStarted {
+            purpose: Purpose::Summarise,
+            model: "m".into(),
+            tokens_max: 100,
+            overhead_tokens: None,
+        };
         let text = [started(2, ItemKind::Text), done(3, End::Whole, "summary", None)];
         let mut events = vec![start, call];
         events.extend(text);

@@ -137,7 +137,8 @@ impl UnifiedEncoder {
             Event::WaitWithdrawn { wait, reason, by } => {
                 self.wait_withdrawn(*wait, reason, by.as_ref(), out);
             }
-            Event::Compacted { tokens_before, tokens_after, window, .. } => {
+            Event::Compacted { tokens_before, tokens_after, window, .. }
+            | Event::Trimmed { tokens_before, tokens_after, window, .. } => {
                 self.compacted(*tokens_before, *tokens_after, window, out);
             }
             Event::Forked { session, upto, .. } => {

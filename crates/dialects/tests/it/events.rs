@@ -353,7 +353,8 @@ impl<'a> Choices<'a> {
                 let purpose =
                     self.one(&[Purpose::Think, Purpose::Explain { wait }, Purpose::Summarise]);
                 let (model, tokens_max) = (self.text(), self.number());
-                Event::CallStarted { purpose, model, tokens_max }
+                let overhead_tokens = self.maybe().then(|| self.number());
+                Event::CallStarted { purpose, model, tokens_max, overhead_tokens }
             }
             10 => Event::CallEnded {
                 call: CallId(self.seq()),

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use polyloop_dialects::agentloop::Agentloop;
 use polyloop_dialects::agentloop::file::FileEncoder;
 use polyloop_dialects::{Ask, Client, Complaint, Cursor, Dialect};
-use polyloop_session::context::Strategy;
+use polyloop_session::budget::Budget;
+use polyloop_session::context::{Overhead, Strategy};
 use polyloop_session::{Command, Event, Limits, Next, State, WaitRef, decide, next, recover};
 use serde_json::Value;
 
@@ -22,6 +23,9 @@ const LIMITS: Limits = Limits {
     strategy: Strategy::Threshold,
     bypass_allowed: false,
     retries_max: 4,
+    compact_at: 800,
+    overhead: Overhead { instructions: 0, tools: 0 },
+    budget: Budget { cost_micros_max: None, tokens_max: None },
 };
 
 fn each(check: impl Fn(&Scenario) -> Result<(), String>) {

@@ -67,7 +67,12 @@ pub fn begun() -> Vec<Event> {
     vec![
         queued("Hello"),
         turn_started(Work::Message { message: MessageId(Seq(1)) }),
-        Event::CallStarted { purpose: Purpose::Think, model: "offline".into(), tokens_max: 1_000 },
+        Event::CallStarted {
+            purpose: Purpose::Think,
+            model: "offline".into(),
+            tokens_max: 1_000,
+            overhead_tokens: None,
+        },
     ]
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use polyloop_session::budget::Budget;
 use polyloop_session::command::{Send, Target, WaitReply};
-use polyloop_session::context::Strategy;
+use polyloop_session::context::{Overhead, Strategy};
 use polyloop_session::event::{Level, Purpose, RunOptions, Setting};
 use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult};
 use polyloop_session::policy::{Effect, Judgement, Mode, Rule, Says};
@@ -27,6 +28,9 @@ const LIMITS: Limits = Limits {
     strategy: Strategy::Threshold,
     bypass_allowed: true,
     retries_max: 2,
+    compact_at: 800,
+    overhead: Overhead { instructions: 0, tools: 0 },
+    budget: Budget { cost_micros_max: None, tokens_max: None },
 };
 
 /// Stands in all that only providers may see.

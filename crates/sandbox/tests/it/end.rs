@@ -190,6 +190,33 @@ fn a_signal_to_the_helper_is_a_stop_request() {
 }
 
 #[test]
+fn nothing_outlives_a_helper_that_is_killed_by_its_command() {
+    let mut roll = Roll::new();
+    let stays =
+        "setsid sleep 80 & (setsid nohup sleep 80 &) ; sleep 80 & kill -KILL $PPID; sleep 80";
+    let (output, exit) = finish(&roll.script(stays));
+    assert_eq!((output, exit), (String::new(), Exit::Lost(String::new())));
+    assert!(roll.is_empty(), "when it is told that the helper was killed, all has ended");
+}
+
+#[test]
+fn a_helper_that_was_frozen_goes_on() {
+    let mut roll = Roll::new();
+    let (output, exit) = finish(&roll.script("kill -STOP $PPID; echo a; setsid sleep 80 & exit 3"));
+    assert_eq!((output.as_str(), exit), ("a\n", Exit::Code(3)));
+    assert!(roll.is_empty());
+}
+
+#[test]
+fn a_keeper_that_is_killed_ends_the_job() {
+    let mut roll = Roll::new();
+    let find = "read -r _ _ _ keeper _ < /proc/$PPID/stat; kill -KILL $keeper; setsid sleep 80";
+    let (_, exit) = finish(&roll.script(find));
+    assert_eq!(exit, Exit::Stopped);
+    roll.await_empty();
+}
+
+#[test]
 fn a_command_does_not_outlive_a_helper_that_is_killed() {
     let mut roll = Roll::new();
     let (output, exit) = finish(&roll.script("kill -KILL $PPID; exec sleep 80"));

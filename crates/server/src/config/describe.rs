@@ -41,6 +41,14 @@ impl Config {
             path(&settings::MEMORY_DB, self.memory_db.as_deref()),
             word(&settings::CONTEXT_STRATEGY, self.context.strategy.word()),
             (settings::CONTEXT_COMPACTION_THRESHOLD.name, self.context.threshold.to_string()),
+            (
+                settings::MAX_SESSION_COST_USD.name,
+                or_unset(self.context.budget.cost_micros_max.map(dollars)),
+            ),
+            (
+                settings::MAX_SESSION_TOKENS.name,
+                or_unset(self.context.budget.tokens_max.map(|tokens| tokens.to_string())),
+            ),
             hidden(&settings::POLYLOOP_TOKEN, self.access.token.as_ref()),
             list(&settings::ALLOWED_ORIGINS, &self.access.allowed_origins),
             list(&settings::ALLOWED_HOSTS, &self.access.allowed_hosts),
@@ -98,4 +106,10 @@ fn path(setting: &Setting, path: Option<&Path>) -> Row {
 
 fn list(setting: &Setting, values: &[String]) -> Row {
     (setting.name, or_unset((!values.is_empty()).then(|| values.join(","))))
+}
+
+/// Without what is not there: `2.5`.
+fn dollars(micros: u64) -> String {
+    let text = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -12,7 +12,7 @@ use super::source::{Reader, shown};
 use super::value::{
     self, AgentKind, ApprovalMode, ChatBroadcast, ContextStrategy, LogFormat, LogLevel,
 };
-use super::{Access, Approval, Config, Context, Limits, Log, Model, provider};
+use super::{Access, Approval, Budget, Config, Context, Limits, Log, Model, provider};
 
 /// What could be read; a part is missing where a problem was noted.
 pub struct Parts {
@@ -192,7 +192,11 @@ fn read_context(reader: &mut Reader<'_>) -> Option<Context> {
     let strategy =
         reader.required(&settings::CONTEXT_STRATEGY, |text| ContextStrategy::parse(&lower(text)));
     let threshold = reader.required(&settings::CONTEXT_COMPACTION_THRESHOLD, value::fraction);
-    Some(Context { strategy: strategy?, threshold: threshold? })
+    let cost_micros_max = reader.optional(&settings::MAX_SESSION_COST_USD, value::dollars);
+    let setting = &settings::MAX_SESSION_TOKENS;
+    let tokens_max = reader.optional(setting, |text| bounded(setting, text));
+    let budget = Budget { cost_micros_max, tokens_max };
+    Some(Context { strategy: strategy?, threshold: threshold?, budget })
 }
 
 fn read_access(reader: &mut Reader<'_>, addr: Option<SocketAddr>) -> Access {

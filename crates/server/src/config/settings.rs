@@ -56,6 +56,8 @@ pub enum Kind {
     },
     /// More than 0 and at most 1.
     Fraction,
+    /// An amount of money above 0.
+    Dollars,
     Switch,
     /// An IP address to listen on.
     Host,
@@ -98,8 +100,8 @@ macro_rules! settings {
     };
 }
 
-use Kind::{BaseUrl, Directories, Directory, File, Fraction, Host, HostAndPort, HostNames};
-use Kind::{Origins, ProxyUrl, Secret, Switch, Text, Token};
+use Kind::{BaseUrl, Directories, Directory, Dollars, File, Fraction, Host, HostAndPort};
+use Kind::{HostNames, Origins, ProxyUrl, Secret, Switch, Text, Token};
 use Preset::{Is, Unset};
 
 settings! {
@@ -191,9 +193,14 @@ settings! {
     Context {
         CONTEXT_STRATEGY "context-strategy",
             word("a strategy", ContextStrategy::WORDS), Is("threshold"),
-            "The strategy clients are told; this version compacts when a client asks, or when a call does not fit";
+            "Whether a conversation is made shorter before it fills the model's window; see docs/CONTEXT.md";
         CONTEXT_COMPACTION_THRESHOLD "context-compaction-threshold", Fraction, Is("0.8"),
-            "The part of the model's context beyond which it is compacted by itself; not yet";
+            "The part of the window beyond which that happens";
+        MAX_SESSION_COST_USD "max-session-cost-usd", Dollars, Unset("no limit"),
+            "What the model calls of one session may cost, where the price is known; checked before each call";
+        MAX_SESSION_TOKENS "max-session-tokens",
+            number("a number of tokens", "tokens", 1, 1_000_000_000_000), Unset("no limit"),
+            "Tokens that the model calls of one session may use, input and output; checked before each call";
     }
     Access {
         POLYLOOP_TOKEN "polyloop-token", Token, Unset("none; loopback only"),
@@ -273,6 +280,7 @@ impl Kind {
         match self {
             Kind::Word { what, .. } | Kind::Number { what, .. } => what,
             Fraction => "a fraction",
+            Dollars => "an amount of dollars",
             Switch => "a switch",
             Host | HostAndPort => "an address",
             Text => "a text",
@@ -297,6 +305,7 @@ impl Kind {
                 format!("a number of {unit} from {min} to {max}")
             }
             Fraction => "a number above 0 and up to 1, such as 0.8".to_owned(),
+            Dollars => "a number above 0 and up to 1000000, such as 2.50".to_owned(),
             Switch => one_of(&["true", "false"]),
             Host => "an IP address such as 127.0.0.1 or ::1, or localhost".to_owned(),
             HostAndPort => "HOST:PORT, such as 127.0.0.1:9000 or [::1]:9000".to_owned(),
@@ -331,6 +340,7 @@ impl Kind {
             Kind::Number { unit: "bytes", .. } => "BYTES",
             Kind::Number { .. } => "NUMBER",
             Fraction => "FRACTION",
+            Dollars => "DOLLARS",
             Switch => "BOOL",
             Host => "ADDRESS",
             HostAndPort => "HOST:PORT",

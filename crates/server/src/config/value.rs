@@ -171,6 +171,15 @@ pub(super) fn fraction(text: &str) -> Option<f64> {
     text.parse().ok().filter(|&fraction: &f64| fraction > 0.0 && fraction <= 1.0)
 }
 
+/// Dollars as millionths of one.
+pub(super) fn dollars(text: &str) -> Option<u64> {
+    const DOLLARS_MAX: f64 = 1_000_000.0;
+    let plain = |c: char| c.is_ascii_digit() || c == '.';
+    let amount: f64 = text.parse().ok().filter(|_| text.chars().all(plain))?;
+    let micros = (amount * 1_000_000.0).round();
+    (micros >= 1.0 && amount <= DOLLARS_MAX).then_some(micros as u64)
+}
+
 /// A directory that is there, links followed.
 pub(super) fn directory(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().filter(|path| path.is_dir())
@@ -281,6 +290,26 @@ mod tests {
             ],
         );
         assert_eq!(number::<u16>("70000", 0, 100_000), None, "does not fit the type");
+    }
+
+    #[test]
+    fn dollars_are_read_to_the_millionth() {
+        check(
+            dollars,
+            &[
+                ("2.50", Some(2_500_000)),
+                ("1", Some(1_000_000)),
+                ("0.000001", Some(1)),
+                ("1000000", Some(1_000_000_000_000)),
+                ("0", None),
+                ("0.0000001", None),
+                ("1000001", None),
+                ("-1", None),
+                ("$2", None),
+                ("1e3", None),
+                ("inf", None),
+            ],
+        );
     }
 
     #[test]

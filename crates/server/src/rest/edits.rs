@@ -37,7 +37,8 @@ pub(super) async fn fork(app: &Arc<App>, id: SessionId, query: &Query) -> Respon
     };
     match app.sessions.fork(&id, upto, Who::via("rest")).await {
         Ok(Forked::Done(s)) => {
-            json(StatusCode::CREATED, &SessionInfo::new(&s.id, s.start, s.last, s.lines))
+            let info = SessionInfo::new(&s.id, s.start, s.last, s.lines, &s.title);
+            json(StatusCode::CREATED, &info)
         }
         Ok(Forked::NotFound) => not_found(),
         Ok(Forked::Beyond { last: Seq::NONE }) => {

@@ -7,7 +7,7 @@ pub const LEFT_OUT_TEXT: &str = "[Messages that did not fit, and what came of th
 
 /// One piece of a prompt. `call` names the model call a piece came from, so that a failed call's
 /// pieces can be taken out again; adopted pieces have none.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Piece {
     User {
         content: Vec<Part>,
@@ -46,7 +46,7 @@ pub enum Piece {
     },
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinePiece {
     /// The entry that put it there.
     pub seq: Seq,
@@ -55,6 +55,18 @@ pub struct LinePiece {
 }
 
 impl LinePiece {
+    /// The model call that it came from; a result has none, nor has what people said.
+    pub(crate) fn call(&self) -> Option<CallId> {
+        match &self.piece {
+            Piece::Agent { call, .. } | Piece::ToolCall { call, .. } => *call,
+            Piece::Reasoning { call, .. } => Some(*call),
+            Piece::User { .. }
+            | Piece::ToolResult { .. }
+            | Piece::Explanation { .. }
+            | Piece::Summary { .. } => None,
+        }
+    }
+
     /// Whether it stays where a summary takes the place of all up to `upto`.
     pub(crate) fn stays(&self, upto: Seq, turn: Option<TurnId>) -> bool {
         let asked = turn.is_some_and(|turn| turn.0 == self.seq);
@@ -62,10 +74,32 @@ impl LinePiece {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     pieces: Vec<LinePiece>,
     tokens: u64,
+    measured: Option<Measured>,
+    tried: Option<Tried>,
+    /// What instructions and tools took at the last call that said so.
+    overhead: u64,
+    /// The list of todos that was written last: arguments of its call.
+    todos: Option<Text>,
+}
+
+/// What all up to an entry takes, as the provider counted it or a compaction left it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Measured {
+    upto: Seq,
+    tokens: u64,
+}
+
+/// What was in use after the last attempt to make room.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Tried {
+    tokens: u64,
+    tokens_max: u64,
+    /// The provider has counted it since.
+    measured: bool,
 }
 
 impl Line {
@@ -77,6 +111,77 @@ impl Line {
         self.tokens
     }
 
+    /// Tokens in use: the provider's own count where there is one, and what came after it; else
+    /// what was counted piece by piece, instructions and tools with it.
+    pub fn used(&self) -> u64 {
+        self.used_with(self.overhead)
+    }
+
+    pub(crate) fn used_with(&self, overhead: u64) -> u64 {
+        let Some(Measured { upto, tokens }) = self.measured else {
+            return self.tokens.saturating_add(overhead);
+        };
+        let newer = self.pieces.iter().rev().take_while(|piece| piece.seq > upto);
+        newer.fold(tokens, |sum, piece| sum.saturating_add(piece.tokens))
+    }
+
+    pub(crate) fn overhead(&self) -> u64 {
+        self.overhead
+    }
+
+    pub(crate) fn todos(&self) -> Option<&Text> {
+        self.todos.as_ref()
+    }
+
+    /// Whether making room may be tried: never, or enough has come since.
+    pub(crate) fn may_try(&self, used: u64, tokens_max: u64) -> bool {
+        self.tried.is_none_or(|tried| {
+            let enough = tried.tokens.saturating_add(crate::room::least_gain(tokens_max));
+            tried.tokens_max != tokens_max || used >= enough
+        })
+    }
+
+    pub(super) fn set_overhead(&mut self, tokens: u64) {
+        self.overhead = tokens;
+    }
+
+    pub(super) fn set_todos(&mut self, args: Text) {
+        self.todos = Some(args);
+    }
+
+    /// The provider said what the call up to this entry took.
+    pub(super) fn measure(&mut self, upto: Seq, tokens: u64) {
+        self.measured = Some(Measured { upto, tokens });
+        if let Some(tried) = self.tried.as_mut().filter(|tried| !tried.measured) {
+            tried.tokens = tried.tokens.max(tokens);
+            tried.measured = true;
+        }
+    }
+
+    /// Making room was tried, and this is what is in use now.
+    pub(super) fn try_made(&mut self, tokens_max: u64) {
+        let tokens = self.used();
+        self.tried = Some(Tried { tokens, tokens_max, measured: false });
+    }
+
+    /// A compaction left so many tokens in use.
+    pub(super) fn left(&mut self, upto: Seq, tokens: u64) {
+        self.measured = Some(Measured { upto, tokens });
+    }
+
+    /// These outputs give way to the stub.
+    pub(super) fn trim(&mut self, items: &[ItemId], stub: &Text, stub_tokens: u64) {
+        for piece in &mut self.pieces {
+            if let Piece::ToolResult { item, output, .. } = &mut piece.piece
+                && items.contains(item)
+            {
+                *output = stub.clone();
+                piece.tokens = stub_tokens;
+            }
+        }
+        self.retain(|_| true);
+    }
+
     pub(super) fn push(&mut self, seq: Seq, tokens: u64, piece: Piece) {
         self.tokens = self.tokens.saturating_add(tokens);
         self.pieces.push(LinePiece { seq, tokens, piece });
@@ -84,17 +189,7 @@ impl Line {
 
     /// Takes out what a failed call had put in.
     pub(crate) fn forget(&mut self, failed: CallId) {
-        self.retain(|piece| {
-            let from = match &piece.piece {
-                Piece::Agent { call, .. } | Piece::ToolCall { call, .. } => *call,
-                Piece::Reasoning { call, .. } => Some(*call),
-                Piece::User { .. }
-                | Piece::ToolResult { .. }
-                | Piece::Explanation { .. }
-                | Piece::Summary { .. } => None,
-            };
-            from != Some(failed)
-        });
+        self.retain(|piece| piece.call() != Some(failed));
     }
 
     /// Takes out all that came with a turn which did not fit, and says so at its end.
@@ -137,6 +232,9 @@ impl Line {
     }
 
     fn retain(&mut self, keep: impl Fn(&LinePiece) -> bool) {
+        let goes = |piece: &LinePiece, upto| piece.seq <= upto && !keep(piece);
+        // A count of what is there no longer says nothing.
+        self.measured.take_if(|m| self.pieces.iter().any(|piece| goes(piece, m.upto)));
         self.pieces.retain(keep);
         self.tokens = self.pieces.iter().fold(0, |sum, p| sum.saturating_add(p.tokens));
     }

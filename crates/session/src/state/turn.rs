@@ -53,6 +53,10 @@ pub struct Summary {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shorten {
     No,
+    /// The window, of this size, is filling: a summary is asked for while there is still room.
+    Early {
+        tokens_max: u64,
+    },
     /// A summary is due; with what to say if that fails.
     Due(Fault),
     /// Done; not again before the model has answered.
@@ -82,6 +86,8 @@ pub struct Call {
     pub proposed_tools: bool,
     /// How long to wait before it is made.
     pub delay_ms: u64,
+    /// The size of its model's window.
+    pub tokens_max: u64,
     about: Option<About>,
 }
 
@@ -108,6 +114,18 @@ pub struct Item {
     /// What a run gave that the sandbox stopped. It stands in the item's completion, whatever
     /// comes after it.
     pub stopped: Option<Box<Stopped>>,
+}
+
+impl Item {
+    /// The arguments of a running call that writes the list of todos.
+    fn todos(&self) -> Option<&Text> {
+        match (&self.kind, &self.tool) {
+            (ItemKind::ToolCall { name, .. }, Some(ToolPhase::Running { args, .. })) => {
+                (&**name == TODOS_TOOL).then_some(args)
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A run in the sandbox that the sandbox stopped.
@@ -232,9 +250,14 @@ impl Turn {
 
     pub(super) fn apply(&mut self, entry: &LogEntry, line: &mut Line, grants: &mut Vec<Key>) {
         match &entry.event {
-            Event::CallStarted { purpose, .. } => self.call_started(CallId(entry.seq), *purpose),
+            Event::CallStarted { purpose, tokens_max, overhead_tokens, model: _ } => {
+                if let Some(tokens) = overhead_tokens {
+                    line.set_overhead(*tokens);
+                }
+                self.call_started(CallId(entry.seq), *purpose, *tokens_max, line);
+            }
             Event::CallEnded { call, outcome, usage } => {
-                self.call_ended(*call, outcome, usage.as_ref(), line);
+                self.call_ended(*call, outcome, usage.as_ref(), entry.seq, line);
             }
             Event::ItemStarted { call, block, item } => {
                 let (call, block, kind) = (*call, *block, item.clone());
@@ -272,7 +295,15 @@ impl Turn {
         }
     }
 
-    fn call_started(&mut self, call: CallId, purpose: Purpose) {
+    fn call_started(&mut self, call: CallId, purpose: Purpose, tokens_max: u64, line: &mut Line) {
+        match (purpose, &self.shorten) {
+            (Purpose::Summarise, Shorten::No) if !self.is_compaction() => {
+                self.shorten = Shorten::Early { tokens_max };
+            }
+            // The summary that was there gained nothing.
+            (Purpose::Think, Shorten::Early { .. }) => self.gave_up(line),
+            _ => {}
+        }
         self.calls_made = self.calls_made.saturating_add(1);
         let mut about = None;
         match purpose {
@@ -292,7 +323,18 @@ impl Turn {
             }
         }
         let delay_ms = std::mem::take(&mut self.retry_after_ms);
-        self.calls.insert(call, Call { purpose, proposed_tools: false, delay_ms, about });
+        let call_made = Call { purpose, proposed_tools: false, delay_ms, tokens_max, about };
+        self.calls.insert(call, call_made);
+    }
+
+    /// Room was to be made while there was some; the work goes on without.
+    pub(super) fn gave_up(&mut self, line: &mut Line) {
+        let Shorten::Early { tokens_max } = self.shorten else { return };
+        self.shorten = Shorten::No;
+        self.retries = 0;
+        // The summary is no step of the turn's own work.
+        self.calls_made = self.calls_made.saturating_sub(1);
+        line.try_made(tokens_max);
     }
 
     fn call_ended(
@@ -300,6 +342,7 @@ impl Turn {
         id: CallId,
         outcome: &CallOutcome,
         usage: Option<&Usage>,
+        at: Seq,
         line: &mut Line,
     ) {
         let Some(call) = self.calls.remove(&id) else { return };
@@ -315,6 +358,9 @@ impl Turn {
                 let thought = call.purpose == Purpose::Think;
                 let answered = thought && matches!(outcome, CallOutcome::Answered);
                 self.answered |= answered;
+                if let Some(usage) = usage.filter(|usage| answered && usage.total_tokens() > 0) {
+                    line.measure(at, usage.total_tokens());
+                }
                 // Something was gained, so that there may be room to be made again.
                 if answered && self.shorten == Shorten::Done {
                     self.shorten = Shorten::No;
@@ -326,6 +372,10 @@ impl Turn {
                     self.retries = 0;
                 }
                 self.phase = match outcome {
+                    CallOutcome::Failed { .. } if aside && self.is_early() => {
+                        self.gave_up(line);
+                        Phase::Asking
+                    }
                     // Not even a summary can be asked for: what came before goes without one. The
                     // turn's own message does not: nobody would know what was asked.
                     CallOutcome::Failed { fault }
@@ -369,8 +419,14 @@ impl Turn {
     /// Whether a provider that refuses the turn's message this way would refuse every later call
     /// that has it: nothing was ever answered to it.
     pub(crate) fn is_hopeless(&self, fault: &Fault) -> bool {
-        let refused = [TOO_LONG_CODE, "invalid_request", "refused"].contains(&&*fault.code);
+        let refused =
+            [TOO_LONG_CODE, FLOOR_CODE, "invalid_request", "refused"].contains(&&*fault.code);
         refused && !self.answered && !self.is_compaction()
+    }
+
+    /// A summary is asked for while there is still room.
+    pub(crate) fn is_early(&self) -> bool {
+        matches!(self.shorten, Shorten::Early { .. })
     }
 
     /// The turn has no work but to compact.
@@ -451,6 +507,9 @@ impl Turn {
         match (&item.kind, &item.tool) {
             (ItemKind::ToolCall { .. }, Some(_)) => {
                 let is_error = end != End::Whole;
+                if let (false, Some(args)) = (is_error, item.todos()) {
+                    line.set_todos(args.clone());
+                }
                 let piece = Piece::ToolResult { item: id, output: whole.seen.clone(), is_error };
                 line.push(seq, whole.tokens, piece);
                 for (text, tokens) in self.explanations.remove(&id).unwrap_or_default() {

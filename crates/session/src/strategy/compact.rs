@@ -1,68 +1,87 @@
 //! A compaction: one call for a summary, then the older pieces give way to
 //! it, provided that this makes the prompt smaller.
 
-use crate::context::{compaction_cut, tokens_after, turn_cut};
+use crate::budget;
+use crate::context::{calibrated, cut, tokens_after};
 use crate::decide::Limits;
 use crate::event::{Event, Outcome, Purpose, Window};
+use crate::id::Text;
 use crate::item::Fault;
-use crate::state::{Phase, State, Summary, Turn};
+use crate::room;
+use crate::state::{Phase, State, Summary, Turn, estimate_tokens};
+use crate::strategy::call;
+use crate::todos;
 
 pub(crate) fn next(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
-    let outcome = match &turn.phase {
+    let fault = match &turn.phase {
         Phase::Asking if turn.calls_made == 0 => {
-            let model = state.settings().map(|s| s.model.clone()).unwrap_or_default();
-            let (purpose, tokens_max) = (Purpose::Summarise, state.tokens_max(limits));
-            return vec![Event::CallStarted { purpose, model, tokens_max }];
+            match budget::exceeded(&limits.budget, state.spent()) {
+                None => return vec![call(state, limits, Purpose::Summarise)],
+                Some(fault) => fault,
+            }
         }
         Phase::Asking => failed("The summary was not written"),
         Phase::Calling | Phase::Acting => return Vec::new(),
         Phase::Answered | Phase::Summarised => match compacted(state, turn, limits) {
             Ok(event) => return vec![event],
-            Err(outcome) => outcome,
+            Err(fault) => fault,
         },
-        Phase::Finished => Outcome::Completed,
-        Phase::Failed(fault) => Outcome::Failed { fault: fault.clone() },
+        Phase::Finished => {
+            return vec![Event::TurnEnded { outcome: Outcome::Completed, usage: turn.usage }];
+        }
+        Phase::Failed(fault) => fault.clone(),
     };
-    vec![Event::TurnEnded { outcome, usage: turn.usage }]
+    vec![Event::TurnEnded { outcome: Outcome::Failed { fault }, usage: turn.usage }]
 }
 
 /// The summary takes the place of what it tells, unless that gains nothing.
-pub(super) fn compacted(state: &State, turn: &Turn, limits: &Limits) -> Result<Event, Outcome> {
+pub(super) fn compacted(state: &State, turn: &Turn, limits: &Limits) -> Result<Event, Fault> {
     let line = state.line();
     let Some(Summary { call, text, tokens }) = turn.answer.clone() else {
         return Err(failed("The model gave no summary"));
     };
-    let cut = match turn.is_compaction() {
-        true => compaction_cut(line),
-        false => turn_cut(line, turn.id),
-    };
-    let Some(upto) = cut else {
+    let Some(upto) = cut(line, turn) else {
         return Err(failed("There is nothing to compact"));
     };
-    let before = line.tokens();
+    let (summary, summary_tokens) = with_todos(text, tokens, line.todos());
     let own = (!turn.is_compaction()).then_some(turn.id);
-    let after = tokens_after(line, upto, own, tokens);
-    if after >= before {
-        let told =
-            format!("Compaction was given up: it would leave {after} tokens of {before}, no gain");
-        return Err(failed(&told));
-    }
+    let overhead = room::overhead(state, limits);
+    let counted = line.tokens().saturating_add(overhead);
+    let left = tokens_after(line, upto, own, summary_tokens).saturating_add(overhead);
+    let Some((tokens_before, tokens_after)) = calibrated(line.used_with(overhead), counted, left)
+    else {
+        let floor = room::floor(state, turn, limits);
+        let message = format!(
+            "Compaction was given up: it would leave {left} tokens of {counted}, no gain. {}",
+            floor.message
+        );
+        return Err(Fault { message: message.into(), ..floor });
+    };
     let kept = line.pieces().iter().filter(|p| p.stays(upto, own)).count() as u64;
+    let (tokens_max, strategy) = (state.tokens_max(limits), limits.strategy);
+    let window = Window { tokens_max, strategy, pieces: kept + 1 };
     Ok(Event::Compacted {
         call,
         upto,
-        summary: text,
-        summary_tokens: tokens,
-        tokens_before: before,
-        tokens_after: after,
-        window: Window {
-            tokens_max: state.tokens_max(limits),
-            strategy: limits.strategy,
-            pieces: kept + 1,
-        },
+        summary,
+        summary_tokens,
+        tokens_before,
+        tokens_after,
+        window,
     })
 }
 
-fn failed(message: &str) -> Outcome {
-    Outcome::Failed { fault: Fault::new("compaction_failed", message) }
+/// The call that wrote the todos may be among what goes, so what is open of them stands behind.
+fn with_todos(text: Text, tokens: u64, written: Option<&Text>) -> (Text, u64) {
+    match written.and_then(|args| todos::open(args)) {
+        None => (text, tokens),
+        Some(open) => {
+            let tokens = tokens.saturating_add(estimate_tokens(open.len()));
+            (format!("{}\n\n{open}", text.trim_end()).into(), tokens)
+        }
+    }
+}
+
+fn failed(message: &str) -> Fault {
+    Fault::new("compaction_failed", message)
 }

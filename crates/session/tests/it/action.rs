@@ -22,6 +22,10 @@ pub struct Start {
     pub calls_max: u32,
     pub bypass_allowed: bool,
     pub retries_max: u32,
+    /// The window of the model that nobody chose.
+    pub tokens_max: u64,
+    /// Tokens that the session may use.
+    pub budget: Option<u64>,
 }
 
 #[derive(Clone, Debug)]

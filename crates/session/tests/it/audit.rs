@@ -6,8 +6,9 @@
 //! plans are asked, never run, and told as answered, 12 an ended session rests, 13 what is in force
 //! is what was set, 14 a failed call is made again as often as it may, and people are told, 15 what
 //! does not fit is made shorter once, 16 what the sandbox stopped runs outside it with leave or not
-//! again, 17 a rule holds in every mode, and the log says by what a tool ran, 18 in a fork nothing
-//! goes on before somebody asks, and nothing is granted, 19 files are touched by tools that run,
+//! again, 17 a rule holds in every mode, and the log says by what a tool ran, 18 room is made before
+//! a window is full, never without gain, and what fails at it stops nothing, 19 in a fork nothing
+//! goes on before somebody asks, and nothing is granted, 20 files are touched by tools that run,
 //! and taken back between turns, once.
 
 use std::collections::BTreeMap;
@@ -94,8 +95,10 @@ impl Item {
 }
 
 impl Audit {
-    pub fn new(retries_max: u32) -> Audit {
-        Audit { retries_max, ..Audit::default() }
+    pub fn new(retries_max: u32, tokens_max: u64) -> Audit {
+        let mut audit = Audit { retries_max, ..Audit::default() };
+        audit.session.tokens_max = tokens_max;
+        audit
     }
 
     /// `live` is what was shown of open items before this entry; a replay has none.
@@ -131,16 +134,16 @@ impl Audit {
             Event::SessionReopened { .. } => self.session.reopened()?,
             Event::Noticed { .. } => {}
             Event::Forked { upto, .. } => {
-                ensure!(upto.next() == seq, "[18] a copy up to {upto}, and it goes on at {seq}");
+                ensure!(upto.next() == seq, "[19] a copy up to {upto}, and it goes on at {seq}");
                 self.forked();
             }
             Event::FilesTouched { item, .. } => {
                 let row = self.open_item(*item)?;
-                ensure!(row.runs.now.is_some(), "[19] files are touched by what does not run");
+                ensure!(row.runs.now.is_some(), "[20] files are touched by what does not run");
                 self.edits.touched(*item);
             }
             Event::Undone { items, .. } => {
-                ensure!(self.turn.is_none(), "[19] files are taken back in a turn");
+                ensure!(self.turn.is_none(), "[20] files are taken back in a turn");
                 self.edits.undone(ItemId(seq), items)?;
             }
             Event::MessageQueued { run, .. } => {
@@ -163,7 +166,7 @@ impl Audit {
                 turn.stopping = true;
             }
             Event::TurnEnded { outcome, usage } => self.turn_ended(outcome, *usage)?,
-            Event::CallStarted { purpose, model, tokens_max } => {
+            Event::CallStarted { purpose, model, tokens_max, .. } => {
                 self.session.asks(model, *tokens_max)?;
                 self.call_started(CallId(seq), *purpose)?;
             }
@@ -185,6 +188,13 @@ impl Audit {
             | Event::WaitSettled { .. }
             | Event::WaitWithdrawn { .. }
             | Event::ExplainAsked { .. }) => self.wait_event(WaitId(seq), event)?,
+            Event::Trimmed { items, tokens_before, tokens_after, .. } => {
+                ensure!(!items.is_empty(), "[18] trims nothing");
+                ensure!(tokens_after < tokens_before, "[18] trims without gain");
+                let since = self.running_turn()?.id.0;
+                let open = self.open_since(since);
+                ensure!(open.is_empty(), "[18] trims with open {open:?}");
+            }
             Event::Compacted { call, tokens_before, tokens_after, summary, .. } => {
                 ensure!(tokens_after < tokens_before, "a compaction without gain");
                 let row = self.calls.get(call).ok_or("compacted by an unknown call")?;
@@ -256,7 +266,7 @@ impl Audit {
 
     fn running_turn(&mut self) -> Result<&mut Turn, String> {
         self.session.is_open()?;
-        ensure!(!self.fresh_fork, "[18] begun in a fork before anybody asked");
+        ensure!(!self.fresh_fork, "[19] begun in a fork before anybody asked");
         let turn = self.turn.as_mut().ok_or("[5] outside a turn")?;
         ensure!(!turn.stopping, "[9] begun while the turn stops");
         Ok(turn)
@@ -265,7 +275,7 @@ impl Audit {
     fn call_started(&mut self, id: CallId, purpose: Purpose) -> Checked {
         let turn = self.running_turn()?;
         turn.calls += 1;
-        let (made, since, work) = (turn.calls, turn.id.0, turn.work.clone());
+        let (since, work) = (turn.id.0, turn.work.clone());
         let calls_max = turn.calls_max;
         match purpose {
             Purpose::Explain { wait } => {
@@ -279,6 +289,7 @@ impl Audit {
                 Audit::attempt(self.running_turn()?, purpose, retries_max)?;
             }
         }
+        let made = self.running_turn()?.calls;
         match (purpose, work) {
             (Purpose::Summarise, Work::Compact { .. }) => {
                 ensure!(made == 1, "[7] a second call for one summary");

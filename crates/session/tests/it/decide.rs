@@ -329,7 +329,8 @@ fn a_compaction_without_gain_fails_and_changes_nothing() {
     let Some(Event::TurnEnded { outcome: Outcome::Failed { fault }, .. }) = log.last() else {
         panic!("{log:?}")
     };
-    assert_eq!(&*fault.code, "compaction_failed");
+    assert_eq!(&*fault.code, "context_floor");
+    assert!(fault.message.contains("no gain"), "{fault:?}");
     assert_eq!(*script.sim.state.line(), before);
 }
 

@@ -74,7 +74,7 @@ fn withdrawn(seq: u64) -> Event {
 }
 
 fn asked(purpose: Purpose) -> Event {
-    Event::CallStarted { purpose, model: "m".into(), tokens_max: 9 }
+    Event::CallStarted { purpose, model: "m".into(), tokens_max: 9, overhead_tokens: None }
 }
 
 fn call_ended(seq: u64, outcome: CallOutcome) -> Event {

@@ -43,12 +43,24 @@ fn start() -> impl Strategy<Value = Start> {
     let calls_max = prop_oneof![1 => Just(0), 2 => Just(1), 6 => 2..6_u32, 6 => Just(50)];
     let adopted = prop_oneof![3 => Just(Vec::new()), 1 => vec(adopted(), 1..6)];
     let retries_max = prop_oneof![1 => Just(0), 1 => Just(1), 3 => Just(4)];
-    (adopted, weighted(0.9, Just(())), mode(), calls_max, any::<bool>(), retries_max).prop_map(
-        |(adopted, created, mode, calls_max, bypass_allowed, retries_max)| {
+    let tokens_max = prop_oneof![4 => Just(1_000), 1 => Just(120), 1 => Just(300), 1 => Just(600)];
+    let budget = weighted(0.1, 300..3_000_u64);
+    let room = (tokens_max, budget);
+    (adopted, weighted(0.9, Just(())), mode(), calls_max, any::<bool>(), retries_max, room)
+        .prop_map(|(adopted, created, mode, calls_max, bypass_allowed, retries_max, room)| {
             let created = created.is_some() || adopted.is_empty();
-            Start { adopted, created, mode, calls_max, bypass_allowed, retries_max }
-        },
-    )
+            let (tokens_max, budget) = room;
+            Start {
+                adopted,
+                created,
+                mode,
+                calls_max,
+                bypass_allowed,
+                retries_max,
+                tokens_max,
+                budget,
+            }
+        })
 }
 
 fn adopted() -> impl Strategy<Value = Adopted> {
@@ -159,8 +171,13 @@ fn mode() -> impl Strategy<Value = Mode> {
     ]
 }
 
+/// Enough for an output that is worth to be left out.
+const LONG: &str = "a line of an output, then one more, and they do not end for a long while; \
+    there is no telling what they say, so that it is a pity to lose them, and yet they must go \
+    where the window is small and a summary dear";
+
 fn text() -> impl Strategy<Value = &'static str> {
-    select(vec!["hello", "é", "🦀 crab", "{\"a\":1}", "two\nlines", "", "  "])
+    select(vec!["hello", "é", "🦀 crab", "{\"a\":1}", "two\nlines", "", "  ", LONG])
 }
 
 fn kind() -> impl Strategy<Value = Kind> {

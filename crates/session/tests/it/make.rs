@@ -1,7 +1,8 @@
 //! Values that tests are made of.
 
+use polyloop_session::budget::Budget;
 use polyloop_session::command::{Send, WaitReply};
-use polyloop_session::context::Strategy;
+use polyloop_session::context::{Overhead, Strategy};
 use polyloop_session::event::{Event, Origin, Settings};
 use polyloop_session::item::{ItemKind, Part};
 use polyloop_session::policy::{Effect, Judgement, Key, Mode, Risk};
@@ -17,6 +18,9 @@ pub const LIMITS: Limits = Limits {
     strategy: Strategy::Threshold,
     bypass_allowed: true,
     retries_max: 4,
+    compact_at: 800,
+    overhead: Overhead { instructions: 0, tools: 0 },
+    budget: Budget { cost_micros_max: None, tokens_max: None },
 };
 
 /// Arguments that ask one question, and propose a plan: which of them the judgement says.

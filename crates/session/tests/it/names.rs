@@ -32,6 +32,7 @@ pub fn named(event: &Event) -> Vec<Seq> {
         Event::WaitSettled { wait, .. }
         | Event::WaitWithdrawn { wait, .. }
         | Event::ExplainAsked { wait, .. } => vec![wait.0],
+        Event::Trimmed { items, .. } => items.iter().map(|item| item.0).collect(),
         Event::Compacted { call, upto, .. } => vec![call.0, *upto],
         Event::Forked { upto, .. } => vec![*upto],
         Event::FilesTouched { item, .. } => vec![item.0],

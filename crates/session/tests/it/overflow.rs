@@ -1,11 +1,13 @@
 //! A conversation that does not fit the model's window: a summary makes room, once in a turn.
 
+use polyloop_session::context::Strategy;
 use polyloop_session::event::{Event, Outcome, Purpose, RunOptions};
-use polyloop_session::history::{SUMMARISE_TEXT, SUMMARISED_OUTPUT_BYTES_MAX, prompt};
+use polyloop_session::history::{SUMMARISE_TEXT, prompt};
 use polyloop_session::item::{End, Fault};
 use polyloop_session::policy::{Effect, Mode};
 use polyloop_session::retry::TOO_LONG_CODE;
 use polyloop_session::state::LEFT_OUT_TEXT;
+use polyloop_session::summary::SUMMARISED_OUTPUT_BYTES_MAX;
 use polyloop_session::{Command, Heal, Seq};
 
 use super::make::{LIMITS, created, judgement, send};
@@ -146,6 +148,7 @@ fn a_conversation_too_long_for_a_summary_goes_without_one() {
 #[test]
 fn a_message_too_long_for_a_summary_is_left_out_alone() {
     let mut script = Script::new(Mode::Suggest);
+    script.sim.limits.strategy = Strategy::Dummy;
     script.send("one").text("short").answer(&[]);
     let Command::Send(mut huge) = send(&long()) else { panic!("a message") };
     huge.tokens = 1_000;
@@ -231,6 +234,7 @@ fn what_the_turn_did_stays_with_its_message_where_it_fits() {
 #[test]
 fn a_long_output_is_told_to_the_summary_by_its_ends() {
     let mut script = Script::new(Mode::Bypass);
+    script.sim.limits.strategy = Strategy::Dummy;
     script.send("one").tool("a").tool("b");
     script.answer(&[judgement(Effect::Read), judgement(Effect::Read)]);
     let [a, b] = script.tools()[..] else { panic!("both run") };

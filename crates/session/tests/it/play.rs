@@ -1,5 +1,6 @@
 //! Plays actions on a simulated session.
 
+use polyloop_session::budget::Budget;
 use polyloop_session::event::{Event, Level};
 use polyloop_session::item::{End, ItemKind, Opaque, Usage};
 use polyloop_session::state::{Item, ToolPhase};
@@ -18,8 +19,9 @@ use super::tools::{HALTED, end_tool, escape, harmless, stop_tool, touch};
 
 /// Plays a whole session and leaves it interrupted and at rest.
 pub fn play(start: &Start, actions: &[Action]) -> Result<Sim, String> {
-    let Start { bypass_allowed, retries_max, .. } = *start;
-    let limits = Limits { bypass_allowed, retries_max, ..LIMITS };
+    let Start { bypass_allowed, retries_max, tokens_max, .. } = *start;
+    let budget = Budget { tokens_max: start.budget, ..Budget::default() };
+    let limits = Limits { bypass_allowed, retries_max, tokens_max, budget, ..LIMITS };
     let mut sim = Sim::new(limits);
     let mut events: Vec<Event> = Vec::new();
     events.extend(start.adopted.iter().map(|p| Event::Adopted { piece: Some(p.clone()) }));

@@ -140,6 +140,11 @@ const MET: &[&str] = &[
     "crash while asked about outside",
     "lost the journal",
     "granted, so outside the sandbox",
+    "trimmed",
+    "made room early",
+    "made room early again",
+    "a floor that does not fit",
+    "over its budget",
 ];
 
 #[test]

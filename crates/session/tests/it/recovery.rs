@@ -4,7 +4,7 @@ use polyloop_session::command::WaitReply;
 use polyloop_session::event::{CallOutcome, Event, Outcome};
 use polyloop_session::item::End;
 use polyloop_session::policy::{Effect, Mode};
-use polyloop_session::recover::{CRASH_REASON, CRASHED_TOOL_TEXT};
+use polyloop_session::recover::{CRASH_REASON, CRASHED_TOOL_TEXT, recover_with};
 use polyloop_session::{Delivery, Live, recover};
 
 use super::action::{
@@ -115,7 +115,9 @@ fn stopped() -> Vec<Action> {
 
 fn start() -> Start {
     let (adopted, mode, calls_max) = (Vec::new(), Mode::Suggest, 50);
-    Start { adopted, created: true, mode, calls_max, bypass_allowed: true, retries_max: 2 }
+    let (tokens_max, budget) = (1_000, None);
+    let (created, bypass_allowed, retries_max) = (true, true, 2);
+    Start { adopted, created, mode, calls_max, bypass_allowed, retries_max, tokens_max, budget }
 }
 
 /// Plays a session that meets all this, with a crash at each of its entries, and twice in a row.
@@ -215,6 +217,28 @@ fn a_running_tool_is_closed_with_what_it_said_and_the_model_is_told() {
     let prompt = script.prompt();
     let told = format!("error a: half\n{CRASHED_TOOL_TEXT}\nerror b: Not run");
     assert!(prompt.contains(&told), "{prompt}");
+}
+
+#[test]
+fn what_was_found_out_about_a_running_tool_stands_in_its_result() {
+    let mut script = Script::new(Mode::Bypass);
+    script.send("go").tool("a").tool("b");
+    script.answer(&[judgement(Effect::Execute), judgement(Effect::Execute)]);
+    let (a, b) = (script.tools()[0], script.tools().get(1).copied());
+    assert_eq!(b, None, "the second waits for the first");
+    let found = [(a, "It was undone.".into())].into();
+    let events = recover_with(&script.sim.state, &script.sim.live, &found);
+    let seen = |event: &Event| match event {
+        Event::ItemCompleted { result: Some(result), .. } => result.seen.clone(),
+        _ => None,
+    };
+    let seen: Vec<_> = events.iter().filter_map(seen).collect();
+    assert_eq!(&*seen[0], format!("{CRASHED_TOOL_TEXT} It was undone."));
+    assert!(seen[1..].iter().all(|seen| !seen.contains("undone")), "{seen:?}");
+    // Of what does not run nothing is told.
+    let nobody = [(polyloop_session::ItemId(polyloop_session::Seq(9_999)), "x".into())].into();
+    let plain = recover(&script.sim.state, &script.sim.live);
+    assert_eq!(recover_with(&script.sim.state, &script.sim.live, &nobody), plain);
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod crash;
 mod edits;
 mod fail;
 mod outside;
+mod room;
 
 pub enum Halt {
     /// The fuse burnt down: the process is gone, the log and the journal are not.
@@ -52,6 +53,8 @@ pub struct Sim {
     mirror: State,
     journal: Vec<Growth>,
     prompts: BTreeMap<CallId, Prompt>,
+    /// When room was made by itself, and what came since.
+    room: room::Made,
 }
 
 impl Sim {
@@ -65,10 +68,11 @@ impl Sim {
             now: 1_000,
             fuse: None,
             tally: BTreeMap::new(),
-            audit: Audit::new(limits.retries_max),
+            audit: Audit::new(limits.retries_max, limits.tokens_max),
             mirror: State::default(),
             journal: Vec::new(),
             prompts: BTreeMap::new(),
+            room: room::Made::default(),
         }
     }
 
@@ -110,7 +114,8 @@ impl Sim {
         let mut untouched = self.state.clone();
         self.tell_end(&entry.event);
         self.state.apply(&entry);
-        self.measured(&entry.event, untouched.line().tokens())?;
+        self.measured(&entry.event, untouched.line().used())?;
+        self.makes_room(&entry.event, &untouched)?;
         self.mirror.apply(&read);
         let (state, mirror) = (&self.state, &self.mirror);
         ensure!(state == mirror, "[1] after {json} the fold differs:\n{state:?}\n{mirror:?}");
@@ -192,10 +197,10 @@ impl Sim {
         let (theirs, ours) = (session.closed, state.is_closed());
         ensure!(theirs == ours, "[12] ended: {ours}, the log says {theirs}");
         let (theirs, ours) = (self.audit.is_fresh_fork(), state.is_fresh_fork());
-        ensure!(theirs == ours, "[18] a fresh fork: {ours}, the log says {theirs}");
+        ensure!(theirs == ours, "[19] a fresh fork: {ours}, the log says {theirs}");
         let goes_on = ours && state.interrupted().is_some_and(|left| !left.by_person);
-        ensure!(!goes_on, "[18] a fork would be resumed by itself");
-        ensure!(!ours || state.grants().is_empty(), "[18] a fork has grants of another session");
+        ensure!(!goes_on, "[19] a fork would be resumed by itself");
+        ensure!(!ours || state.grants().is_empty(), "[19] a fork has grants of another session");
         let known = |key| state.grants().contains(key);
         ensure!(self.audit.grants.iter().all(known), "a grant was forgotten");
         let in_order = state.line().pieces().is_sorted_by_key(|piece| piece.seq);

@@ -9,6 +9,7 @@ use polyloop_session::event::{Adopted, CallOutcome, Event, Outcome, Purpose, Wor
 use polyloop_session::history::{EXPLAINED_PREFIX, SUMMARY_PREFIX};
 use polyloop_session::item::{End, ItemKind, Opaque, Part};
 use polyloop_session::retry::TOO_LONG_CODE;
+use polyloop_session::room::FLOOR_CODE;
 use polyloop_session::state::{LEFT_OUT_TEXT, RESUME_TEXT};
 use polyloop_session::{CallId, ItemId, LogEntry, MessageId, Seq, Text, WaitId};
 
@@ -20,7 +21,7 @@ mod told;
 pub use told::provider_accepts;
 
 /// What a provider says of a message that it would refuse with every later call.
-const HOPELESS: [&str; 3] = [TOO_LONG_CODE, "invalid_request", "refused"];
+const HOPELESS: [&str; 4] = [TOO_LONG_CODE, FLOOR_CODE, "invalid_request", "refused"];
 
 #[derive(Default)]
 pub struct Story {
@@ -123,6 +124,15 @@ impl Story {
             Event::Compacted { upto, summary, .. } => self.compacted(*upto, summary)?,
             Event::Undone { files, skipped, .. } => {
                 self.told(seq, Line::User(parts(&polyloop_session::undo::told(files, skipped))));
+            }
+            Event::Trimmed { items, stub, .. } => {
+                for item in items {
+                    let tool = self.tools.iter_mut().find(|tool| tool.item == *item);
+                    let result = tool.and_then(|tool| tool.result.as_mut());
+                    let (_, output, _) = result.ok_or("[18] trims what is not there")?;
+                    ensure!(output != stub, "[18] trims {item} twice");
+                    *output = stub.clone();
+                }
             }
             Event::TurnEnded { outcome: Outcome::Failed { fault }, .. }
                 if HOPELESS.contains(&&*fault.code) && !self.answered && !self.compacts =>

@@ -13,7 +13,8 @@ use polyloop_session::{Seq, SessionId, Timestamp};
 
 use super::super::fork::{Fork, ForkedAt, TakenGrowth};
 use super::super::{Line, LogError};
-use super::{FILE_MODE, Lines, Store, journal, make_dir};
+use super::lines::Lines;
+use super::{FILE_MODE, Store, journal, make_dir};
 
 const BEGINNING: &str = ".fork-";
 const ENDING: &str = ".tmp";
@@ -55,7 +56,7 @@ fn make(store: &Store, fork: &Fork, source: File) -> io::Result<ForkedAt> {
             }
         }
         TakenGrowth::Told { at, growths } if *at == upto => {
-            journal::Journal::open(&live)?.0.grow(growths)?;
+            journal::Journal::open(store.disk.clone(), &live)?.0.grow(growths)?;
         }
         TakenGrowth::Left | TakenGrowth::Told { .. } => {}
     }
@@ -81,7 +82,7 @@ fn copy_lines(
 ) -> io::Result<Copied> {
     let upto = fork.upto.unwrap_or(Seq(u64::MAX));
     let mut copied = Copied { is_newest: true, ..Copied::default() };
-    let mut lines = Lines::new(source);
+    let mut lines = Lines::from(source, 0)?;
     while let Some(line) = lines.next()? {
         // What long texts say makes no difference here.
         let read = match line.text() {

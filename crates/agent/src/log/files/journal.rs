@@ -3,37 +3,31 @@
 //! A record is a header line (`item stream offset bytes`), the text, and a newline; a torn last
 //! record is left out. Emptied when no item is open.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::FILE_MODE;
+use super::disk::{Access, Disk};
 use polyloop_session::{Growth, ItemId, Live, Seq, Stream};
 
 pub(super) struct Journal {
+    disk: Arc<dyn Disk>,
     file: File,
     path: PathBuf,
     bytes: u64,
 }
 
 impl Journal {
-    pub(super) fn open(path: &Path) -> io::Result<(Journal, Live)> {
-        let mut options = OpenOptions::new();
-        let mut file = options.read(true).append(true).create(true).mode(FILE_MODE).open(path)?;
+    pub(super) fn open(disk: Arc<dyn Disk>, path: &Path) -> io::Result<(Journal, Live)> {
+        let mut file = disk.open(path, Access::AppendOrMake)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        let mut live = Live::default();
-        let mut rest = bytes.as_slice();
-        while let Some((growth, after)) = record(rest) {
-            live.grow(&growth);
-            rest = after;
+        let (live, whole) = read(&bytes);
+        if whole < bytes.len() as u64 {
+            disk.cut(&file, whole)?;
         }
-        let whole = (bytes.len() - rest.len()) as u64;
-        if !rest.is_empty() {
-            file.set_len(whole)?;
-        }
-        Ok((Journal { file, path: path.to_path_buf(), bytes: whole }, live))
+        Ok((Journal { disk, file, path: path.to_path_buf(), bytes: whole }, live))
     }
 
     pub(super) fn grow(&mut self, growths: &[Growth]) -> io::Result<()> {
@@ -44,8 +38,8 @@ impl Journal {
             out.extend_from_slice(text.as_bytes());
             out.push(b'\n');
         }
-        if let Err(error) = self.file.write_all(&out) {
-            self.file.set_len(self.bytes)?;
+        if let Err(error) = self.disk.write(&self.file, &out) {
+            self.disk.cut(&self.file, self.bytes)?;
             return Err(error);
         }
         self.bytes += out.len() as u64;
@@ -54,7 +48,7 @@ impl Journal {
 
     pub(super) fn clear(&mut self) -> io::Result<()> {
         if self.bytes > 0 {
-            self.file.set_len(0)?;
+            self.disk.cut(&self.file, 0)?;
             self.bytes = 0;
         }
         Ok(())
@@ -68,6 +62,17 @@ impl Drop for Journal {
             let _ = std::fs::remove_file(&self.path);
         }
     }
+}
+
+/// What a journal holds, and how many of its bytes are whole records.
+pub(super) fn read(bytes: &[u8]) -> (Live, u64) {
+    let mut live = Live::default();
+    let mut rest = bytes;
+    while let Some((growth, after)) = record(rest) {
+        live.grow(&growth);
+        rest = after;
+    }
+    (live, (bytes.len() - rest.len()) as u64)
 }
 
 fn letter(stream: Stream) -> char {
@@ -112,7 +117,8 @@ mod tests {
     fn a_journal_cut_at_any_byte_keeps_every_whole_record() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.live");
-        let (mut journal, _) = Journal::open(&path).unwrap();
+        let (mut journal, _) =
+            Journal::open(Arc::new(super::super::disk::RealDisk), &path).unwrap();
         let texts = ["one\n", "zwei ü\n\n", "3 o 0 4\n", "x"];
         let mut offset = 0;
         let mut ends = vec![0];
@@ -125,7 +131,8 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let (journal, live) = Journal::open(&path).unwrap();
+            let (journal, live) =
+                Journal::open(Arc::new(super::super::disk::RealDisk), &path).unwrap();
             let records = ends.iter().filter(|end| **end <= cut).count() - 1;
             let want: String = texts[..records].concat();
             assert_eq!(live.text(ItemId(Seq(7)), Stream::Output), want, "cut at {cut}");

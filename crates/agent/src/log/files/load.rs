@@ -1,16 +1,21 @@
-//! Opens a session's files: folds the entries, repairs the tail, reads the journal.
+//! Opens a session's files: goes on from what the index knows, folds the entries after that,
+//! repairs the tail, reads the journal.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
 use std::sync::Arc;
 
 use polyloop_session::event::Adopted;
-use polyloop_session::{Event, LogEntry, Seq, SessionId, Timestamp};
+use polyloop_session::{Event, LogEntry, Seq, SessionId, Text, Timestamp};
 
-use super::super::{Damage, Folded, Line, LogError, OpenMode, Opened, Summary};
-use super::writer::FileWriter;
-use super::{FILE_MODE, INDEX_ENTRIES, Known, Lines, Store, journal, lock};
+use super::super::{Damage, Folded, Line, LogError, OpenMode, Opened, Summary, title};
+use super::disk::Access;
+use super::index::{self, Beside, Index, Place};
+use super::known::Session;
+use super::lines::Lines;
+use super::writer::{FileWriter, Since};
+use super::{Store, journal, lock};
 
 /// Further ones are passed over without a word each.
 const DAMAGE_LISTED_MAX: usize = 100;
@@ -20,11 +25,15 @@ pub(super) fn open(
     id: &SessionId,
     mode: OpenMode,
 ) -> Result<Option<Opened>, LogError> {
-    let path = store.path(id, "jsonl");
-    let create = mode == OpenMode::OrCreate;
-    let made =
-        OpenOptions::new().read(true).append(true).create(create).mode(FILE_MODE).open(&path);
-    let file = match made {
+    if !store.may_write {
+        let why = "it was opened to be read";
+        return Err(LogError::store(format!("session store {}", store.dir.display()), why));
+    }
+    let access = match mode {
+        OpenMode::OrCreate => Access::AppendOrMake,
+        OpenMode::Existing => Access::Append,
+    };
+    let file = match store.disk.open(&store.path(id, "jsonl"), access) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(store.error(id, &error)),
@@ -32,7 +41,7 @@ pub(super) fn open(
     let opened = load(store, id, file).and_then(|opened| {
         if opened.folded.state.last_seq() == Seq::NONE {
             // A new file's name must survive the machine as well as its content.
-            File::open(&store.dir)?.sync_all()?;
+            store.disk.flush_names(&store.dir)?;
         }
         Ok(opened)
     });
@@ -41,29 +50,35 @@ pub(super) fn open(
 
 /// What one pass over the file finds.
 #[derive(Default)]
-struct Pass {
-    folded: Folded,
+pub(super) struct Pass {
+    pub folded: Folded,
     /// Entries of the running turn, for the line encoder to catch up with.
     turn: Vec<LogEntry>,
     last: Seq,
     /// Lines of the last entry.
     last_lines: usize,
-    lines: u64,
-    times: Option<(Timestamp, Timestamp)>,
-    index: Vec<(Seq, u64)>,
+    pub lines: u64,
+    pub times: Option<(Timestamp, Timestamp)>,
+    pub title: Option<Text>,
+    pub places: Vec<Place>,
     /// Bytes up to the end of the last line that can stay.
-    bytes: u64,
+    pub bytes: u64,
     /// The last line lacks its newline but is whole.
-    unended: bool,
+    pub unended: bool,
+    /// Files of their own that its lines name.
+    blobs: Vec<String>,
 }
 
-fn load(store: &Arc<Store>, id: &SessionId, mut file: File) -> io::Result<Opened> {
-    let mut pass = pass(store, id, &file)?;
+fn load(store: &Arc<Store>, id: &SessionId, file: File) -> io::Result<Opened> {
+    let index = index::read(&store.path(id, "index"), &file);
+    let begun = index.and_then(Pass::after).unwrap_or_default();
+    let from = begun.bytes;
+    let mut pass = pass(store, id, &file, begun)?;
     if file.metadata()?.len() > pass.bytes {
-        file.set_len(pass.bytes)?;
+        store.disk.cut(&file, pass.bytes)?;
     }
     if pass.unended {
-        file.write_all(b"\n")?;
+        store.disk.write(&file, b"\n")?;
         pass.bytes += 1;
     }
     let mut encoder = store.codec.encoder(id);
@@ -78,24 +93,37 @@ fn load(store: &Arc<Store>, id: &SessionId, mut file: File) -> io::Result<Opened
         // The batch was torn between the lines of its last entry, whose event says them all.
         pass.lines += missing.len() as u64;
         let missing = missing.concat();
-        file.write_all(missing.as_bytes())?;
+        store.disk.write(&file, missing.as_bytes())?;
         pass.bytes += missing.len() as u64;
     }
-    let (journal, live) = journal::Journal::open(&store.path(id, "live"))?;
-    let (start, last) = pass.times.unwrap_or_default();
-    let summary = Summary { id: id.clone(), start, last, lines: pass.lines };
-    let known = Known { summary, bytes: pass.bytes, index: pass.index, leased: true };
+    flush(store, id, &file, &pass.blobs)?;
+    let (journal, live) = journal::Journal::open(store.disk.clone(), &store.path(id, "live"))?;
+    let since = Since {
+        bytes: pass.bytes - from,
+        index_bytes: 0,
+        turns: pass.folded.turns.clone(),
+        beside: Beside::of(&pass.folded),
+    };
+    let summary = pass.summary(id);
+    let Pass { folded, last, places, bytes, .. } = pass;
+    let known = Session { summary, bytes, places: Some(places), leased: true };
     lock(&store.known).insert(id.clone(), known);
-    let writer = FileWriter::new(store.clone(), id.clone(), file, journal, encoder, pass.last);
-    Ok(Opened { writer: Box::new(writer), folded: pass.folded, live })
+    let writer = FileWriter::new(store.clone(), id.clone(), file, journal, encoder, last, since);
+    Ok(Opened { writer: Box::new(writer), folded, live })
 }
 
-fn pass(store: &Store, id: &SessionId, file: &File) -> io::Result<Pass> {
-    let mut lines = Lines::new(file.try_clone()?);
-    let mut pass = Pass::default();
+/// Goes over what `begun` has not seen.
+pub(super) fn pass(store: &Store, id: &SessionId, file: &File, begun: Pass) -> io::Result<Pass> {
+    let mut pass = begun;
+    let blobs = RefCell::new(Vec::new());
+    let mut lines = Lines::from(file.try_clone()?, pass.bytes)?;
     while let Some(raw) = lines.next()? {
         let read = match raw.text() {
-            Some(text) => store.codec.read(text, &|name| store.blob(id, name)),
+            Some(text) => store.codec.read(text, &|name| {
+                let text = store.blob(id, name)?;
+                blobs.borrow_mut().push(name.to_owned());
+                Some(text)
+            }),
             None => Line::Damaged { seq: None, why: "not a text, or too long".into() },
         };
         if !raw.whole {
@@ -111,15 +139,51 @@ fn pass(store: &Store, id: &SessionId, file: &File) -> io::Result<Pass> {
         if let Some(at) = raw.text().and_then(|text| store.codec.line_time(text)) {
             pass.times = Some(pass.times.map_or((at, at), |(start, _)| (start, at)));
         }
-        pass.lines += 1;
         let place = raw.place;
+        pass.lines += 1;
         pass.take(read, place);
         pass.bytes = lines.place;
     }
+    pass.blobs = blobs.into_inner();
     Ok(pass)
 }
 
+/// What was found is shown from now on, so it must be as safe as what will be written after it:
+/// whoever wrote it may have died, or failed, before it was.
+fn flush(store: &Store, id: &SessionId, file: &File, blobs: &[String]) -> io::Result<()> {
+    let dir = store.path(id, "blobs");
+    for name in blobs {
+        store.disk.flush(&File::open(dir.join(name))?)?;
+    }
+    if !blobs.is_empty() {
+        store.disk.flush_names(&dir)?;
+    }
+    store.disk.flush(file)
+}
+
 impl Pass {
+    /// As if the file had been read up to the index's place. An index is made between turns, so
+    /// there is nothing for the line encoder to catch up with.
+    pub(super) fn after(index: Index) -> Option<Pass> {
+        let Index { head, places, folded } = index;
+        let folded = folded?;
+        Some(Pass {
+            last: folded.state.last_seq(),
+            folded,
+            lines: head.lines,
+            times: Some((head.start, head.last)),
+            title: head.title,
+            places: places.places,
+            bytes: head.bytes,
+            ..Pass::default()
+        })
+    }
+
+    pub(super) fn summary(&self, id: &SessionId) -> Summary {
+        let (start, last) = self.times.unwrap_or_default();
+        Summary { id: id.clone(), start, last, lines: self.lines, title: self.title.clone() }
+    }
+
     fn take(&mut self, line: Line, place: u64) {
         match line {
             Line::Entry(entry) if entry.seq <= self.last => {
@@ -149,8 +213,12 @@ impl Pass {
     }
 
     fn entry(&mut self, entry: LogEntry, place: u64) {
-        if entry.seq.0 % INDEX_ENTRIES == 1 {
-            self.index.push((entry.seq, place));
+        let place = Place { seq: entry.seq, line: self.lines - 1, byte: place };
+        if place.counts_after(self.places.last()) {
+            self.places.push(place);
+        }
+        if let Some(title) = title(&entry.event) {
+            self.title = Some(title.clone());
         }
         self.last = entry.seq;
         self.last_lines = 1;

@@ -1,19 +1,26 @@
 //! Appends to one session's files.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use polyloop_session::{Growth, LogEntry, Seq, SessionId};
+use polyloop_session::{Event, Growth, LogEntry, Seq, SessionId, State};
 
-use super::super::{Flush, LineEncoder, LogError, Writer};
+use super::super::{Flush, LineEncoder, LogError, Occasion, Writer, title};
+use super::disk::Access;
+use super::index::{self, Beside, Place, Source};
 use super::journal::Journal;
 use super::kept;
-use super::{FILE_MODE, INDEX_ENTRIES, LINE_BYTES_MAX, Store, lock, make_dir};
+use super::lines::LINE_BYTES_MAX;
+use super::{Store, lock, make_dir};
+
+/// So much must have come in since the last index, and as much as that one held, before a new one
+/// is written while the session goes on: so that all indexes together cost what the session does.
+const INDEX_EVERY_BYTES: u64 = 256 * 1024;
 
 pub(super) struct FileWriter {
     store: Arc<Store>,
@@ -24,8 +31,19 @@ pub(super) struct FileWriter {
     last: Seq,
     /// Something failed that this writer cannot undo; the session must be opened anew.
     failed: Option<String>,
-    /// Files that belong to the next flush.
+    /// Files and folders that belong to the next flush.
     unflushed: Vec<File>,
+    unflushed_names: Vec<PathBuf>,
+    since: Since,
+}
+
+/// What came in since the last index, and what the next one needs to know besides.
+pub(super) struct Since {
+    pub bytes: u64,
+    /// How long that index was.
+    pub index_bytes: u64,
+    pub turns: Vec<Seq>,
+    pub beside: Beside,
 }
 
 impl FileWriter {
@@ -36,6 +54,7 @@ impl FileWriter {
         journal: Journal,
         encoder: Box<dyn LineEncoder>,
         last: Seq,
+        since: Since,
     ) -> FileWriter {
         FileWriter {
             store,
@@ -46,6 +65,8 @@ impl FileWriter {
             last,
             failed: None,
             unflushed: Vec::new(),
+            unflushed_names: Vec::new(),
+            since,
         }
     }
 
@@ -59,8 +80,8 @@ impl FileWriter {
     /// One write for all of it; what does not fit is taken back.
     fn write(&mut self, text: &str) -> io::Result<u64> {
         let before = self.file.metadata()?.len();
-        if let Err(error) = (&*self.file).write_all(text.as_bytes()) {
-            self.file.set_len(before)?;
+        if let Err(error) = self.store.disk.write(&self.file, text.as_bytes()) {
+            self.store.disk.cut(&self.file, before)?;
             return Err(error);
         }
         Ok(before)
@@ -73,28 +94,24 @@ impl FileWriter {
         let dir = self.store.path(&self.id, "blobs");
         make_dir(&dir)?;
         for (name, text) in blobs {
-            let mut options = OpenOptions::new();
-            options.write(true).create(true).truncate(true).mode(FILE_MODE);
-            let mut file = options.open(dir.join(name))?;
-            file.write_all(text.as_bytes())?;
+            let file = self.store.disk.open(&dir.join(name), Access::MakeAnew)?;
+            self.store.disk.write(&file, text.as_bytes())?;
+            self.since.bytes += text.len() as u64;
             self.unflushed.push(file);
         }
         // Their names too must survive the machine.
-        self.unflushed.push(File::open(&dir)?);
-        self.unflushed.push(File::open(&self.store.dir)?);
+        self.unflushed_names = vec![dir, self.store.dir.clone()];
         Ok(())
     }
 
     /// Returns how long the file was before.
     fn add(&mut self, entries: &[Arc<LogEntry>]) -> io::Result<u64> {
         let mut text = String::new();
-        let (mut count, mut index) = (0, Vec::new());
+        let (mut count, mut places) = (0, Vec::new());
         for entry in entries {
             let lines = self.encoder.lines(entry);
             self.blobs(&lines.blobs)?;
-            if entry.seq.0 % INDEX_ENTRIES == 1 {
-                index.push((entry.seq, text.len() as u64));
-            }
+            places.push(Place { seq: entry.seq, line: count, byte: text.len() as u64 });
             count += lines.lines.len() as u64;
             if lines.lines.iter().any(|line| line.len() as u64 > LINE_BYTES_MAX) {
                 return Err(io::Error::other("it is too long for one line of the session's file"));
@@ -102,23 +119,69 @@ impl FileWriter {
             lines.lines.iter().for_each(|line| text.push_str(line));
         }
         let before = self.write(&text)?;
+        self.since.bytes += text.len() as u64;
+        for entry in entries {
+            self.since.beside.take(entry);
+            if matches!(entry.event, Event::TurnStarted { .. }) {
+                self.since.turns.push(entry.seq);
+            }
+        }
         if let Some(known) = lock(&self.store.known).get_mut(&self.id) {
             if known.summary.lines == 0 {
                 known.summary.start = entries.first().map_or(known.summary.start, |e| e.at);
             }
             known.bytes = before + text.len() as u64;
-            known.index.extend(index.iter().map(|(seq, place)| (*seq, before + place)));
+            let all = known.places.get_or_insert_default();
+            for Place { seq, line, byte } in places {
+                let place = Place { seq, line: known.summary.lines + line, byte: before + byte };
+                if place.counts_after(all.last()) {
+                    all.push(place);
+                }
+            }
             known.summary.lines += count;
+            if let Some(title) = entries.iter().rev().find_map(|entry| title(&entry.event)) {
+                known.summary.title = Some(title.clone());
+            }
             known.summary.last = entries.last().map_or(known.summary.last, |entry| entry.at);
         }
         Ok(before)
     }
 
+    /// The text of an index as of now; `None` where there is nothing to gain.
+    fn index(&self, state: &State, occasion: Occasion) -> Option<String> {
+        // An index is made between turns: the line encoder must see a turn from its start.
+        let at_rest = self.failed.is_none() && state.turn().is_none();
+        if !at_rest || state.last_seq() != self.last {
+            return None;
+        }
+        let due = match occasion {
+            Occasion::TurnEnded => {
+                self.since.bytes >= self.since.index_bytes.max(INDEX_EVERY_BYTES)
+            }
+            Occasion::Leaving => self.since.bytes > 0,
+        };
+        let (summary, bytes, places) = {
+            let all = lock(&self.store.known);
+            let known = all.get(&self.id)?;
+            if !due || known.bytes < self.store.index_bytes_min {
+                return None;
+            }
+            (known.summary.clone(), known.bytes, known.places.clone().unwrap_or_default())
+        };
+        let Since { turns, beside, .. } = &self.since;
+        let (summary, state) = (&summary, Some((state, beside)));
+        let source = Source { summary, bytes, places: &places, turns, state };
+        index::text(&self.file, &source).ok()
+    }
+
     async fn flush(&mut self, before: u64) -> Result<(), LogError> {
         let (file, others) = (self.file.clone(), std::mem::take(&mut self.unflushed));
+        let names = std::mem::take(&mut self.unflushed_names);
+        let disk = self.store.disk.clone();
         let flushed = move || {
-            others.iter().try_for_each(File::sync_all)?;
-            file.sync_data()
+            others.iter().try_for_each(|file| disk.flush(file))?;
+            names.iter().try_for_each(|dir| disk.flush_names(dir))?;
+            disk.flush(&file)
         };
         let done = tokio::task::spawn_blocking(flushed).await;
         let error = match done {
@@ -128,7 +191,7 @@ impl FileWriter {
         };
         // After a failed flush the kernel may have dropped the data: asking again proves nothing.
         // The batch is taken back, as far as that goes.
-        let _ = self.file.set_len(before);
+        let _ = self.store.disk.cut(&self.file, before);
         self.failed = Some(format!("a flush to disk failed: {error}"));
         self.usable()
     }
@@ -136,9 +199,7 @@ impl FileWriter {
 
 impl Drop for FileWriter {
     fn drop(&mut self) {
-        if let Some(known) = lock(&self.store.known).get_mut(&self.id) {
-            known.leased = false;
-        }
+        lock(&self.store.known).release(&self.id);
     }
 }
 
@@ -165,6 +226,8 @@ impl Writer for FileWriter {
             self.last = entries.last().map_or(self.last, |entry| entry.seq);
             match flush {
                 Flush::Disk => self.flush(before).await,
+                // A line must not reach the disk before a text that it names.
+                Flush::Process if !self.unflushed.is_empty() => self.flush(before).await,
                 Flush::Process => Ok(()),
             }
         }
@@ -209,6 +272,21 @@ impl Writer for FileWriter {
             let fits = kept.is_some();
             self.unflushed.extend(kept.unwrap_or_default());
             Ok(fits)
+        }
+        .boxed()
+    }
+
+    fn keep<'a>(&'a mut self, state: &'a State, occasion: Occasion) -> BoxFuture<'a, ()> {
+        async move {
+            let Some(text) = self.index(state, occasion) else { return };
+            let (disk, path) = (self.store.disk.clone(), self.store.path(&self.id, "index"));
+            let index_bytes = text.len() as u64;
+            let write = move || index::write(&*disk, &path, &text);
+            match tokio::task::spawn_blocking(write).await {
+                Ok(Ok(())) => (self.since.bytes, self.since.index_bytes) = (0, index_bytes),
+                // Without one the session's file is read from an earlier place, or whole.
+                failed => tracing::debug!(session = %self.id, ?failed, "no index"),
+            }
         }
         .boxed()
     }

@@ -167,7 +167,9 @@ impl Decoder {
         out.push(Chunk::Started { block, kind });
         if let Some(args) = call.raw("args") {
             let text = json::text(args).unwrap_or_else(|| json::compact(args.get()));
-            out.push(Chunk::Args { block, text: text.into() });
+            if !text.is_empty() {
+                out.push(Chunk::Args { block, text: text.into() });
+            }
         }
         self.open = Some(Open::Call { block, kept });
     }

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use polyloop_session::{ItemId, SessionId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -32,6 +33,15 @@ pub(crate) struct Begun {
     /// Directories that are made for new files, outermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) made: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) call: Option<CallOf>,
+}
+
+/// The call that a patch belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallOf {
+    pub session: SessionId,
+    pub item: ItemId,
 }
 
 /// The directory that all paths are below.

@@ -11,14 +11,16 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 use rustix::fs::{AtFlags, OFlags, unlinkat};
 
-use super::line::{Begun, Does, Facts, Named, RootId};
+use super::line::{Begun, CallOf, Does, Facts, Named, RootId};
 use super::there::{There, holds, remove_tree, there};
 use super::{ENDING, Journal, Record};
 use crate::patch::apply::{exchange, put_where_nothing_is, unmake_directories};
 use crate::patch::error::PatchError;
+use crate::patch::path::list;
 use crate::patch::root::{Root, look};
 use crate::patch::{halt, path, shown};
 
@@ -31,6 +33,29 @@ pub struct Replayed {
     pub said: Said,
     /// What was left as it is because somebody else changed it, one sentence each.
     pub left: Vec<String>,
+    /// Whose it was, if a call of a session's.
+    pub call: Option<CallOf>,
+}
+
+impl Replayed {
+    /// For whoever reads the result of the call.
+    pub(super) fn in_words(&self) -> String {
+        let named = |path: &String| match self.root == Path::new("/") {
+            true => format!("/{path}"),
+            false => path.clone(),
+        };
+        let paths: Vec<String> = self.paths.iter().map(named).collect();
+        let edit = format!("The edit it was making ({})", list(&paths));
+        let mut words = match &self.said {
+            Said::Applied => format!("{edit} is in place as a whole."),
+            Said::Undone => format!("{edit} was undone: all is as it was before that edit."),
+            Said::Kept { why } => format!("{edit} was cut off and could not be ended: {why}."),
+        };
+        for left in &self.left {
+            words.push_str(&format!(" But {left}."));
+        }
+        words
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +93,9 @@ impl Journal {
                 }
             }
         }
+        let of_calls = all.iter().filter(|replayed| replayed.call.is_some()).cloned();
+        let known = self.inner.replayed.lock();
+        known.unwrap_or_else(PoisonError::into_inner).extend(of_calls);
         all
     }
 }
@@ -95,8 +123,7 @@ fn replay_file(path: &Path) -> io::Result<Option<Replayed>> {
 }
 
 fn tell(replayed: &Replayed, journal: &Path) {
-    let paths: Vec<String> = replayed.paths.iter().map(|path| shown(path)).collect();
-    let (root, paths) = (replayed.root.display(), paths.join(", "));
+    let (root, paths) = (replayed.root.display(), list(&replayed.paths));
     match &replayed.said {
         Said::Applied => tracing::warn!(%root, paths, "a patch was cut off; all of it is in place"),
         Said::Undone => tracing::warn!(%root, paths, "a patch was cut off; it was undone"),
@@ -115,8 +142,9 @@ fn tell(replayed: &Replayed, journal: &Path) {
 
 fn replay(begun: &Begun, record: &Record) -> Replayed {
     let paths = begun.steps.iter().map(|named| named.path.clone()).collect();
+    let call = begun.call.clone();
     let mut replayed =
-        Replayed { root: begun.root.path(), paths, said: Said::Undone, left: Vec::new() };
+        Replayed { root: begun.root.path(), paths, said: Said::Undone, left: Vec::new(), call };
     let root = match open_root(&begun.root) {
         Ok(root) => root,
         Err(why) => {

@@ -9,6 +9,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use polyloop_session::{ItemId, Seq, SessionId};
+
 use super::{Ground, wrapped};
 use crate::patch::halt::{self, Halted};
 use crate::patch::{
@@ -228,6 +230,45 @@ fn what_somebody_else_changed_since_stays_and_nothing_is_lost() {
             }
         }
     }
+}
+
+/// The result of the call that was cut off says what became of its files, and never says it wrong.
+#[test]
+fn a_call_that_was_cut_off_is_told_what_became_of_its_patch() {
+    let [before, after] = ends(SHORT);
+    let (session, other) = (SessionId::parse("s").unwrap(), SessionId::parse("t").unwrap());
+    let item = ItemId(Seq(7));
+    let (mut undone, mut applied) = (0, 0);
+    for points in 0.. {
+        let place = Place::new();
+        let planned = plan(&place.ground.root, &parse(&wrapped(SHORT)).unwrap()).unwrap();
+        let journal = place.journal().of_call(&session, item);
+        let killed = halt::run(points, || planned.apply(Some(&journal)).map(drop));
+        let had_journal = !place.journals().is_empty();
+        let started = place.journal();
+        assert!(started.found(&session).is_empty(), "nothing is known before it is replayed");
+        let replayed = started.replay();
+        let now = relative(&place);
+        let found = started.found(&session);
+        assert_eq!(found.len(), replayed.len(), "at point {points}");
+        assert!(started.found(&other).is_empty());
+        if let Some(words) = found.get(&item) {
+            assert!(had_journal && words.contains("(a.txt, doc/e.txt, src/b.txt"), "{words}");
+            match words.contains("was undone") {
+                true => assert_eq!(now, before, "at point {points}: {words}"),
+                false => assert_eq!(now, after, "at point {points}: {words}"),
+            }
+            assert_eq!(words.contains("is in place as a whole"), now == after, "{words}");
+            undone += usize::from(now == before);
+            applied += usize::from(now == after);
+        }
+        // The next start knows nothing of it any more.
+        assert!(place.journal().found(&session).is_empty());
+        if killed.is_ok() {
+            break;
+        }
+    }
+    assert!(undone > 10 && applied > 3, "{undone} undone, {applied} in place");
 }
 
 /// Ends a patch after its first file changed, and gives the ground.

@@ -73,6 +73,9 @@ pub(super) fn check(call: &Call<'_, '_>) -> Result<Stream, String> {
     let parsed = spec.parse(&inner, args)?;
     check_formats(&inner, &parsed)?;
     check_operands(&inner, subcommand, &parsed)?;
+    if call.walk.look.scope.closed.is_some() && may_show_content(&name, &parsed) {
+        return Err("rules close paths, and git may show what was in them".to_owned());
+    }
     call.walk.reads();
     call.walk.look.repository(&state.cwd, subcommand.looks)?;
     // Names of files are what the index says, and that need not be what is there.
@@ -146,6 +149,22 @@ fn check_operands(
         }
     }
     operands.iter().try_for_each(|arg| check_operand(call, arg))
+}
+
+/// Whether more than names, sizes and messages is shown.
+fn may_show_content(name: &str, parsed: &Parsed) -> bool {
+    const PATCHES: &str = "-a -B -c -G -L -m -p -R -S -t -u -U -W --binary --cc --check \
+        --color-words --full-diff --function-context --inter-hunk-context --patch \
+        --patch-with-stat --pickaxe-all --raw --unified --word-diff --word-diff-regex";
+    match name {
+        "branch" | "check-attr" | "check-ignore" | "cherry" | "config" | "config get"
+        | "count-objects" | "describe" | "for-each-ref" | "ls-files" | "ls-tree" | "merge-base"
+        | "name-rev" | "remote" | "remote get-url" | "rev-parse" | "shortlog" | "show-ref"
+        | "symbolic-ref" | "tag" | "worktree list" => false,
+        "status" => parsed.has_any("-v --verbose"),
+        "log" | "reflog" | "reflog show" | "rev-list" | "stash list" => parsed.has_any(PATCHES),
+        _ => true,
+    }
 }
 
 fn is_of_repository(key: &str) -> bool {

@@ -14,7 +14,8 @@ use polyloop_sandbox::{
 };
 use polyloop_session::Text;
 use polyloop_session::item::{End, ToolResult};
-use rustix::process::{Pid, Signal, kill_process};
+use polyloop_session::policy::{Leave, RULE_ADVICE, Says};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -27,8 +28,9 @@ use super::private::secrets;
 use super::protected;
 use super::spill::Spill;
 use super::touched::Touched;
+use crate::rules;
 use crate::shell::unwrapped;
-use crate::tool::{Place, Progress, Run};
+use crate::tool::{Place, Progress, Run, Unasked};
 
 /// The most that is read, and streamed, at once.
 const READ_BYTES: usize = 16 * 1024;
@@ -101,7 +103,7 @@ impl Running {
         let started = Instant::now();
         let failed = |why: String| ended(End::Failed, None, Some(why), started);
         let safe = run.is_safe();
-        let Run { args, place, sandboxed, unasked: _, stop } = run;
+        let Run { args, place, sandboxed, unasked, stop } = run;
         let args = Args::parse(&args).map_err(|why| failed(why.to_string()))?;
         if sandboxed && !place.sandbox {
             return Err(failed(NO_SANDBOX.to_owned()));
@@ -111,6 +113,7 @@ impl Running {
         }
         let (helper, outputs) = (place.helper.clone(), place.outputs.clone());
         let job = tokio::task::spawn_blocking(move || {
+            check_rules(&args, &place, unasked.as_ref())?;
             let job = job(&args, &place, safe, sandboxed)?;
             // What was judged safe changes nothing.
             let touched = (!safe).then(|| Touched::before(&args.script, &job.cwd, &place.cwd));
@@ -225,22 +228,33 @@ impl Running {
             return;
         }
         if self.report.take().is_some() {
-            let _ = self.helper.start_kill();
+            self.kill();
         }
         self.stdout = None;
     }
 
     fn wake(&self) {
-        let id = self.helper.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(id) = id {
-            let _ = kill_process(id, Signal::CONT);
+        if let Some(id) = self.id() {
+            let _ = kill_process_group(id, Signal::CONT);
         }
+    }
+
+    /// The helper and its keeper; the command is killed with them.
+    fn kill(&self) {
+        if let Some(id) = self.id() {
+            let _ = kill_process_group(id, Signal::KILL);
+        }
+    }
+
+    /// Also that of the group.
+    fn id(&self) -> Option<Pid> {
+        self.helper.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
     }
 
     async fn end(mut self) -> Progress {
         let stopped = self.control.take().is_none();
         if timeout(HELPER_PATIENCE, self.helper.wait()).await.is_err() {
-            let _ = self.helper.start_kill();
+            self.kill();
         }
         let outcome = Outcome::decode(&self.reported);
         let looked_at = self.sandboxed && !stopped;
@@ -281,9 +295,35 @@ async fn read(pipe: &mut Option<impl tokio::io::AsyncRead + Unpin>, buffer: &mut
     }
 }
 
+const NOT_ALLOWED_ANY_MORE: &str = "bash: not run: the rules of this server let it run unasked \
+                                    when it was proposed, but the files have changed since; \
+                                    propose it again";
+
 const NOT_SAFE_ANY_MORE: &str = "bash: not run: when this was proposed it was harmless and \
                                  needed no approval, but the files have changed since; propose \
                                  it again";
+
+/// What the rules say may have changed with the files. Blocks while it resolves paths; the error is
+/// for the model.
+fn check_rules(args: &Args, place: &Place, unasked: Option<&Unasked>) -> Result<(), String> {
+    if place.rules.is_empty() {
+        return Ok(());
+    }
+    let directory = args.directory(place)?;
+    let scope = super::scope(&directory, place);
+    let of_command = place.rules.of_command(&args.script, &scope, &directory, &place.cwd);
+    let Some(rule) = rules::stricter(of_command, place.rules.of_tool("bash")) else {
+        return match unasked.map(|unasked| &unasked.leave) {
+            Some(Leave::Rule { .. }) => Err(NOT_ALLOWED_ANY_MORE.to_owned()),
+            _ => Ok(()),
+        };
+    };
+    match rule.says {
+        Says::Deny => Err(format!("{RULE_ADVICE} {}", rule.line)),
+        Says::Ask if unasked.is_some() => Err(NOT_ALLOWED_ANY_MORE.to_owned()),
+        Says::Ask | Says::Allow => Ok(()),
+    }
+}
 
 /// Blocks while it resolves paths; the error is for the model. What was judged safe, and so was
 /// not asked about, must still be safe.

@@ -29,6 +29,20 @@ pub(super) fn held(cwd: &Path) -> Vec<ReadOnly> {
 
 /// The first protected path below `cwd` that a script names and that may be made in the sandbox.
 pub(super) fn named(script: &str, directory: &Path, cwd: &Path) -> Option<String> {
+    find(script, directory, cwd, |relative| !is_held(relative, cwd))
+}
+
+/// Whether a script names any protected path below `cwd`.
+pub(crate) fn names_protected(script: &str, directory: &Path, cwd: &Path) -> bool {
+    find(script, directory, cwd, |_| true).is_some()
+}
+
+fn find(
+    script: &str,
+    directory: &Path,
+    cwd: &Path,
+    counts: impl Fn(&str) -> bool,
+) -> Option<String> {
     // However it is quoted, it is the same name.
     let plain: String = script.chars().filter(|c| !matches!(c, '\'' | '"' | '\\')).collect();
     // A home directory is no part of the working directory.
@@ -37,7 +51,7 @@ pub(super) fn named(script: &str, directory: &Path, cwd: &Path) -> Option<String
         let absolute = path::normal(&directory.join(word));
         absolute.strip_prefix(cwd).ok()?.to_str().map(str::to_owned)
     });
-    { below }.find(|relative| is_protected(relative) && !is_held(relative, cwd))
+    { below }.find(|relative| is_protected(relative) && counts(relative))
 }
 
 /// Whether the sandbox keeps it as it is: by a list, or because it is there.

@@ -1,18 +1,24 @@
 //! Keeps the whole output of a command that prints more than the model is shown, in a file of the
 //! session that the reading tools may open.
 //!
-//! A comfort: if the file cannot be written, the output is as it would be without.
+//! A comfort: if the file cannot be written, the output is as it would be without. A session keeps
+//! so much and no more: what is asked for again is what was printed last, so the oldest go first.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
 
 /// A longer name would not fit into the note.
-const PATH_BYTES_MAX: usize = 400;
+const PATH_BYTES_MAX: usize = 370;
 
 /// Of one command; what comes after is left out.
 pub const OUTPUT_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Of all commands of a session together.
+pub const OUTPUTS_BYTES_MAX: u64 = 128 * 1024 * 1024;
 
 pub(super) struct Spill {
     path: PathBuf,
@@ -30,6 +36,8 @@ impl Spill {
         // Nobody's but the server's, like the session's log.
         let mut make = tokio::fs::DirBuilder::new();
         make.recursive(true).mode(0o700).create(outputs).await.ok()?;
+        let kept = outputs.to_owned();
+        tokio::task::spawn_blocking(move || make_room(&kept)).await.ok()?.ok()?;
         let mut make = File::options();
         let file = make.write(true).create_new(true).mode(0o600).open(&path).await.ok()?;
         let mut spill = Spill { path, file, bytes: 0 };
@@ -53,9 +61,30 @@ impl Spill {
         self.file.flush().await.ok()?;
         let path = self.path.display();
         let kept = self.file.metadata().await.ok()?.len();
-        Some(match usize::try_from(kept).is_ok_and(|kept| kept >= total_bytes) {
-            true => format!("the whole output is in {path}"),
-            false => format!("the first {kept} bytes of the output are in {path}"),
-        })
+        let which = match usize::try_from(kept).is_ok_and(|kept| kept >= total_bytes) {
+            true => "the whole output is".to_owned(),
+            false => format!("the first {kept} bytes of the output are"),
+        };
+        Some(format!("{which} kept until newer ones need the room: {path}"))
     }
+}
+
+/// Removes the oldest outputs until one more has room. Blocks.
+fn make_room(outputs: &Path) -> io::Result<()> {
+    let mut kept: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
+    for entry in std::fs::read_dir(outputs)? {
+        let entry = entry?;
+        let facts = entry.metadata()?;
+        kept.push((facts.modified()?, entry.path(), facts.len()));
+    }
+    kept.sort_unstable();
+    let mut bytes: u64 = kept.iter().map(|(_, _, bytes)| bytes).sum();
+    for (_, path, freed) in kept {
+        if bytes <= OUTPUTS_BYTES_MAX - OUTPUT_FILE_BYTES_MAX {
+            break;
+        }
+        std::fs::remove_file(path)?;
+        bytes -= freed;
+    }
+    Ok(())
 }

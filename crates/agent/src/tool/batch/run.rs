@@ -8,7 +8,7 @@ use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use polyloop_session::Text;
 use polyloop_session::item::{End, FileChange, ToolResult};
-use polyloop_session::policy::{Effect, Judgement, Leave, Says, Verdict, weigh};
+use polyloop_session::policy::{Effect, Says};
 use tokio::sync::{mpsc, oneshot};
 
 use super::told::{self, ERROR, Told, heading};
@@ -113,7 +113,8 @@ impl Running {
             }
             None => (false, None),
             Some(unasked) => {
-                let (sandboxed, leave) = by(&judged, unasked).ok_or_else(|| failed(NOT_UNASKED))?;
+                let (sandboxed, leave) =
+                    unasked.lets(&judged).ok_or_else(|| failed(NOT_UNASKED))?;
                 (sandboxed, Some(Unasked { leave, ..unasked.clone() }))
             }
         };
@@ -172,17 +173,6 @@ impl Running {
     }
 }
 
-/// Whether the sandbox holds a part that runs unasked, and by what it runs; none if it may not.
-fn by(judged: &Judgement, unasked: &Unasked) -> Option<(bool, Leave)> {
-    let weighed = weigh(judged, unasked.mode, &unasked.grants, false);
-    let sandboxed = match weighed.verdict {
-        Verdict::Allow => false,
-        Verdict::AllowSandboxed => true,
-        Verdict::Ask | Verdict::Deny(_) => return None,
-    };
-    Some((sandboxed, weighed.leave?))
-}
-
 /// Runs a part to its end, with whatever befalls it.
 async fn one(ready: Ready, mut screen: Option<&mut Screen>) -> Told {
     let Ready { tool: name, run, .. } = ready;
@@ -220,9 +210,11 @@ async fn one(ready: Ready, mut screen: Option<&mut Screen>) -> Told {
             Some(Ok(Progress::Stopped { reason, mut result })) => {
                 // Asking about a part alone would run the others a second time.
                 let had = result.seen.take().unwrap_or_else(|| output.as_str().into());
-                let why = "to have the user asked to run it outside, call it alone";
-                result.seen =
-                    Some(format!("{had}\nThe sandbox stopped it: {reason}; {why}").into());
+                let why = format!(
+                    "The sandbox stopped it: {reason}. In a batch nobody is asked about that; call \
+                     {name} by itself, and the user can let it run outside the sandbox."
+                );
+                result.seen = Some(format!("{}\n{why}", had.trim_end_matches('\n')).into());
                 (End::Failed, result)
             }
             Some(Err(_)) | None => return broke(),

@@ -1,4 +1,4 @@
-//! Counts and deletes what is in a directory, by handles: no link is followed.
+//! Deletes what is in a directory, by handles: no link is followed.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -6,47 +6,15 @@ use std::os::fd::OwnedFd;
 
 use bytes::Bytes;
 use polyloop_session::item::{FileChange, Operation};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, unlinkat};
 use rustix::io::Errno;
 
 use crate::patch::PATH_DEPTH_MAX;
 use crate::tool::Touches;
-use crate::tool::files::{keep, kept, name_of, read_content};
+use crate::tool::files::{HELD_MAX, entries, keep, kept, name_of, open_directory, read_content};
 
-/// Things that one call deletes.
-const COUNT_MAX: usize = 5_000;
 /// Of all contents that are kept for undo together.
 const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// A directory, to be read.
-pub(super) fn open(above: &OwnedFd, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::openat(above, name, flags, Mode::empty())
-}
-
-/// How many things are in it, at any depth.
-pub(super) fn count(directory: &OwnedFd) -> Result<usize, String> {
-    let mut count = 0;
-    add_count(directory, &mut count, 0)?;
-    Ok(count)
-}
-
-fn add_count(directory: &OwnedFd, count: &mut usize, depth: usize) -> Result<(), String> {
-    if depth > PATH_DEPTH_MAX {
-        return Err(format!("more than {PATH_DEPTH_MAX} directories deep; use bash"));
-    }
-    for (name, kind) in entries(directory)? {
-        *count += 1;
-        if *count > COUNT_MAX {
-            return Err(format!("holds more than {COUNT_MAX} things; use bash to delete them"));
-        }
-        if kind == FileType::Directory {
-            let inner = open(directory, &name).map_err(|errno| errno.to_string())?;
-            add_count(&inner, count, depth + 1)?;
-        }
-    }
-    Ok(())
-}
 
 /// What deleting it will touch: all files with their contents, as far as those are kept, and the
 /// directory itself with those in it.
@@ -65,14 +33,15 @@ fn add_touches(
     depth: usize,
 ) -> Result<(), String> {
     let all = touches.files.len() + touches.removed.len();
-    if depth > PATH_DEPTH_MAX || all > COUNT_MAX {
+    if depth > PATH_DEPTH_MAX || all > HELD_MAX {
         return Err("deeper or larger than when it was looked at; use bash".to_owned());
     }
     for (name, kind) in entries(directory)? {
         let shown = name_of(std::os::unix::ffi::OsStrExt::from_bytes(name.as_bytes()));
         let below = format!("{path}/{shown}");
         if kind == FileType::Directory {
-            let inner = open(directory, &name).map_err(|errno| format!("{below}: {errno}"))?;
+            let inner =
+                open_directory(directory, &name).map_err(|errno| format!("{below}: {errno}"))?;
             touches.removed.push(below.as_str().into());
             add_touches(&inner, &below, touches, kept_bytes, depth + 1)?;
             continue;
@@ -113,7 +82,7 @@ pub(super) fn delete(
         let below = format!("{path}/{shown}");
         let failed = |errno: Errno| format!("{below}: {errno}");
         if kind == FileType::Directory {
-            let inner = open(directory, &name).map_err(failed)?;
+            let inner = open_directory(directory, &name).map_err(failed)?;
             delete(&inner, &below, files)?;
             unlinkat(directory, &name, AtFlags::REMOVEDIR).map_err(failed)?;
             continue;
@@ -137,24 +106,4 @@ fn content(directory: &OwnedFd, name: &CString) -> Option<polyloop_session::Text
     let file = File::from(rustix::fs::openat(directory, name, flags, Mode::empty()).ok()?);
     let is_file = file.metadata().is_ok_and(|facts| facts.is_file());
     is_file.then(|| kept(file).0).flatten()
-}
-
-fn entries(directory: &OwnedFd) -> Result<Vec<(CString, FileType)>, String> {
-    let failed = |errno: Errno| errno.to_string();
-    let mut entries = Vec::new();
-    for entry in Dir::read_from(directory).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name();
-        if name == c"." || name == c".." {
-            continue;
-        }
-        let stat =
-            rustix::fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
-        entries.push((name.to_owned(), FileType::from_raw_mode(stat.st_mode)));
-        if entries.len() > COUNT_MAX {
-            return Err(format!("holds more than {COUNT_MAX} things; use bash to delete them"));
-        }
-    }
-    entries.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-    Ok(entries)
 }

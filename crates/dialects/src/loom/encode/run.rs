@@ -176,7 +176,8 @@ impl Run {
             | Event::SessionReopened { .. }
             | Event::ExplainAsked { .. }
             | Event::Compacted { .. }
-            | Event::FilesTouched { .. } => {}
+            | Event::FilesTouched { .. }
+            | Event::Trimmed { .. } => {}
             // These begin and end runs: the encoder's own.
             Event::MessageQueued { .. }
             | Event::MessageDropped { .. }

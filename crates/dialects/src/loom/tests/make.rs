@@ -86,7 +86,12 @@ pub fn started(work: Work) -> Event {
 }
 
 pub fn calls(purpose: Purpose) -> Event {
-    Event::CallStarted { purpose, model: "offline".into(), tokens_max: 1_000 }
+    Event::CallStarted {
+        purpose,
+        model: "offline".into(),
+        tokens_max: 1_000,
+        overhead_tokens: None,
+    }
 }
 
 pub fn think() -> Event {

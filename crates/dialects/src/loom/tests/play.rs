@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use polyloop_session::budget::Budget;
 use polyloop_session::command::{Send, WaitReply};
-use polyloop_session::context::Strategy as Compaction;
+use polyloop_session::context::{Overhead, Strategy as Compaction};
 use polyloop_session::event::{Level, Origin, RunOptions, Settings};
 use polyloop_session::item::{End, ItemKind, Part, ToolResult};
 use polyloop_session::policy::{Effect, Mode};
@@ -26,6 +27,9 @@ const LIMITS: Limits = Limits {
     strategy: Compaction::Threshold,
     bypass_allowed: true,
     retries_max: 2,
+    compact_at: 800,
+    overhead: Overhead { instructions: 0, tools: 0 },
+    budget: Budget { cost_micros_max: None, tokens_max: None },
 };
 
 #[derive(Clone, Debug)]

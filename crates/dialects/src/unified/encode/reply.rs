@@ -1,12 +1,13 @@
 //! What one connection alone is told. The stamp says the session where the connection is attached
 //! to it; elsewhere the message says itself that it is about none.
 
-use polyloop_session::context::Strategy;
+use polyloop_session::context::{Fullness, Strategy};
 use polyloop_session::{SessionId, Timestamp};
 
 use crate::tools::unified_name;
 use crate::unified::wire::{
-    ContextReport, ErrorTold, Fraction, Head, Heartbeat, SessionInfo, SessionInit, Status, Told,
+    ContextReport, ErrorTold, Fraction, Head, Heartbeat, SessionInfo, SessionInit, Status, Tokens,
+    Told,
 };
 use crate::{Frame, Reply, reply, to_json};
 
@@ -32,6 +33,8 @@ pub(in crate::unified) fn reply(session: Option<&SessionId>, number: u64, reply:
                 usage_percent: Fraction { part: info.tokens, whole: info.tokens_max },
                 transcript_length: info.pieces,
                 strategy: strategy_name(info.strategy),
+                warning_level: Fullness::of(info.tokens, info.tokens_max).name(),
+                session_usage: Tokens::of(&info.spent),
             },
         ),
         Reply::SessionInit(init) => frame(session, &id, &session_init(init)),

@@ -122,7 +122,12 @@ pub fn turn(work: Work) -> Event {
 }
 
 pub fn calling(purpose: Purpose) -> Event {
-    Event::CallStarted { purpose, model: "offline".into(), tokens_max: 200_000 }
+    Event::CallStarted {
+        purpose,
+        model: "offline".into(),
+        tokens_max: 200_000,
+        overhead_tokens: None,
+    }
 }
 
 pub fn call_ended(call: u64, usage: Option<Usage>) -> Event {

@@ -74,11 +74,24 @@ fn context() {
         tokens_max,
         pieces: 4,
         strategy: Strategy::Threshold,
+        spent: Usage {
+            input_tokens: 9_000,
+            output_tokens: 100,
+            cost_micros: Some(2_500),
+            ..Usage::default()
+        },
     };
     let want = json!({"type": "context_info", "id": "evt-r1", "session_id": "",
         "token_count": 7_000, "max_tokens": 200_000, "usage_percent": 0.035,
-        "transcript_length": 4, "strategy": "threshold"});
+        "transcript_length": 4, "strategy": "threshold", "warning_level": "normal",
+        "session_usage": {"input_tokens": 9_000, "output_tokens": 100, "cached_tokens": 0,
+            "total_tokens": 9_100, "cost_usd": 0.0025}});
     assert_eq!(reply(1, Reply::ContextInfo(info(200_000))), want);
+    let level =
+        |tokens_max| reply(1, Reply::ContextInfo(info(tokens_max)))["warning_level"].clone();
+    let levels = [8_751, 8_750, 7_778, 7_777, 7_369, 7_368, 7_000, 1].map(level);
+    let want = ["normal", "medium", "medium", "high", "high", "critical", "critical", "critical"];
+    assert_eq!(levels, want);
     assert_eq!(reply(1, Reply::ContextInfo(info(0)))["usage_percent"], Value::Null);
 }
 

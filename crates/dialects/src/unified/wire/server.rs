@@ -278,6 +278,10 @@ pub(in crate::unified) struct ContextReport {
     pub usage_percent: Fraction,
     pub transcript_length: u64,
     pub strategy: &'static str,
+    /// How near that is to the end: normal, medium (from 80 %), high (90) or critical (95).
+    pub warning_level: &'static str,
+    /// What all model calls of the session cost.
+    pub session_usage: Tokens,
 }
 
 #[derive(Serialize)]

@@ -18,10 +18,10 @@ impl Edits {
     }
 
     pub fn undone(&mut self, id: ItemId, items: &[ItemId]) -> Checked {
-        ensure!(!items.is_empty(), "[19] nothing is taken back");
+        ensure!(!items.is_empty(), "[20] nothing is taken back");
         for item in items {
-            let (in_place, undoes) = self.all.get_mut(item).ok_or("[19] no edit of a tool")?;
-            ensure!(*in_place, "[19] {item} is taken back twice");
+            let (in_place, undoes) = self.all.get_mut(item).ok_or("[20] no edit of a tool")?;
+            ensure!(*in_place, "[20] {item} is taken back twice");
             *in_place = false;
             for again in undoes.clone() {
                 if let Some((in_place, _)) = self.all.get_mut(&again) {

@@ -1,9 +1,11 @@
 //! Calls that failed: which are made again, how often and when, and what becomes of a conversation
 //! that does not fit.
 
+use polyloop_session::budget::BUDGET_CODE;
 use polyloop_session::event::{CallOutcome, Event, Level, Outcome, Purpose, Work};
 use polyloop_session::item::{End, Fault, Usage};
 use polyloop_session::retry::TOO_LONG_CODE;
+use polyloop_session::room::FLOOR_CODE;
 use polyloop_session::{CallId, ItemId};
 
 use super::{Audit, Checked, Turn};
@@ -52,6 +54,10 @@ pub struct May {
 enum Shortened {
     #[default]
     No,
+    /// The window is filling, and a summary is asked for before it is full.
+    Early,
+    /// That summary is there.
+    EarlyTold,
     Asked,
     /// The summary is there.
     Told,
@@ -121,8 +127,17 @@ impl Audit {
         let made = due.attempts;
         ensure!(made <= retries_max + 1, "[14] attempt {made}, with {retries_max} retries");
         let aside = purpose == Purpose::Summarise && !matches!(turn.work, Work::Compact { .. });
-        let asked = turn.due.shortened == Shortened::Asked;
-        ensure!(aside == asked, "[15] {purpose:?}, though shortened: {:?}", turn.due.shortened);
+        match (aside, &turn.due.shortened) {
+            (true, Shortened::Asked | Shortened::Early)
+            | (false, Shortened::No | Shortened::Done) => {}
+            (true, Shortened::No) => turn.due.shortened = Shortened::Early,
+            // It gained nothing, and the work goes on.
+            (false, Shortened::EarlyTold) => {
+                turn.due.shortened = Shortened::No;
+                turn.calls -= 1;
+            }
+            (_, other) => return Err(format!("[15] {purpose:?}, though shortened: {other:?}")),
+        }
         Ok(())
     }
 
@@ -138,7 +153,10 @@ impl Audit {
         let aside = purpose == Purpose::Summarise && !matches!(turn.work, Work::Compact { .. });
         let (fault, retried) = match outcome {
             CallOutcome::Answered if aside => {
-                turn.due.shortened = Shortened::Told;
+                turn.due.shortened = match turn.due.shortened {
+                    Shortened::Early => Shortened::EarlyTold,
+                    _ => Shortened::Told,
+                };
                 return Ok(());
             }
             CallOutcome::Answered if purpose == Purpose::Think => {
@@ -179,8 +197,12 @@ impl Audit {
                 }
                 _ => due.gave_up(fault)?,
             }
-            if aside && !retried && &*fault.code == TOO_LONG_CODE && !stopping && !takes_turn {
-                due.goes_without(fault);
+            if aside && !retried && turn.due.shortened == Shortened::Early {
+                turn.calls -= 1;
+                turn.due.goes_on(fault, stopping);
+            } else if aside && !retried && &*fault.code == TOO_LONG_CODE && !stopping && !takes_turn
+            {
+                turn.due.goes_without(fault);
             }
         }
         Ok(())
@@ -203,7 +225,7 @@ impl Audit {
             return Ok(());
         }
         let due = &mut turn.due;
-        let told = due.shortened == Shortened::Told;
+        let told = matches!(due.shortened, Shortened::Told | Shortened::EarlyTold);
         ensure!(told, "[15] compacted in a turn, though shortened: {:?}", due.shortened);
         due.shortened = Shortened::Done;
         // The summary is no step of the turn's own work.
@@ -229,6 +251,16 @@ impl Audit {
             ensure!(made >= most, "[7] call {made} of {most}, and no more");
             return Ok(());
         }
+        if &*fault.code == FLOOR_CODE {
+            ensure!(due.failed.is_none(), "[18] the call failed, and {fault:?}");
+            let told = fault.message.contains("cannot be made shorter: ");
+            ensure!(told, "[18] what fills the window is not told: {fault:?}");
+            return Ok(());
+        }
+        if &*fault.code == BUDGET_CODE {
+            ensure!(due.failed.is_none(), "[18] the call failed, and {fault:?}");
+            return Ok(());
+        }
         match (&due.failed, &due.shortened) {
             _ if compacts && due.failed.is_none() => {
                 ensure!(&*fault.code == "compaction_failed", "[15] nothing failed");
@@ -236,6 +268,9 @@ impl Audit {
             (Some(own), Shortened::Asked) if &*own.code != TOO_LONG_CODE => {
                 let told = fault.message.contains("no summary could be had");
                 ensure!(told && own.code == fault.code, "[15] no summary, and {fault:?}");
+            }
+            (_, Shortened::Early | Shortened::EarlyTold) => {
+                return Err(format!("[18] no summary, and the turn fails with {fault:?}"));
             }
             (_, Shortened::Asked | Shortened::Told) => due.advised(fault)?,
             (Some(own), _) if &*own.code == TOO_LONG_CODE && !compacts => due.advised(fault)?,
@@ -285,6 +320,14 @@ impl Due {
         let ends = "the earlier conversation is left out".into();
         self.owed = Some(Owed { code: "compacting", begins, ends });
         (self.failed, self.shortened) = (None, Shortened::Told);
+    }
+
+    /// No summary could be had while there was still room.
+    fn goes_on(&mut self, fault: &Fault, stopping: bool) {
+        let begins = fault.message.trim_end_matches('.').to_string();
+        let ends = "the work goes on without one".into();
+        self.owed = (!stopping).then_some(Owed { code: "compacting", begins, ends });
+        (self.failed, self.shortened) = (None, Shortened::No);
     }
 
     fn gave_up(&mut self, fault: &Fault) -> Checked {

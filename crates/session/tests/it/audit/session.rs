@@ -6,13 +6,14 @@ use polyloop_session::policy::Mode;
 use polyloop_session::state::CALLS_PER_TURN_MAX;
 
 use super::Checked;
-use crate::it::make::LIMITS;
 
 #[derive(Default)]
 pub struct Session {
     pub mode: Mode,
     pub closed: bool,
     pub settings: Option<Settings>,
+    /// The window of the model that nobody chose.
+    pub tokens_max: u64,
     before_plan: Mode,
     /// The mode that a plan which was approved goes back to, before its batch ends.
     owed: Option<Mode>,
@@ -112,7 +113,7 @@ impl Session {
         let settings = self.settings.as_ref();
         let wanted = settings.map_or("", |s| &*s.model);
         ensure!(model == wanted, "[13] asks {model}, the session's model is {wanted}");
-        let window = settings.and_then(|s| s.tokens_max).unwrap_or(LIMITS.tokens_max);
+        let window = settings.and_then(|s| s.tokens_max).unwrap_or(self.tokens_max);
         ensure!(tokens_max == window, "[13] a window of {tokens_max}, not {window}");
         Ok(())
     }

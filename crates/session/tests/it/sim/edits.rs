@@ -47,13 +47,13 @@ impl Sim {
             Err(refusal) => {
                 self.count(refusal.code());
                 let right = (refusal == Refusal::TurnRunning) == self.state.turn().is_some();
-                ensure!(right, "[19] refused as {refusal:?}");
+                ensure!(right, "[20] refused as {refusal:?}");
                 return Ok(());
             }
         };
-        ensure!(self.state.turn().is_none(), "[19] a turn runs");
+        ensure!(self.state.turn().is_none(), "[20] a turn runs");
         let newest_first = chosen.entries.is_sorted_by(|one, other| one > other);
-        ensure!(newest_first, "[19] {chosen:?} is out of order");
+        ensure!(newest_first, "[20] {chosen:?} is out of order");
         if chosen.items.iter().any(|item| self.is_undo(*item)) {
             self.count("undo of an undo");
         }

@@ -96,9 +96,16 @@ impl Sim {
 
     /// The tokens that a compaction tells of are those of the prompt, before and after it.
     pub(super) fn measured(&mut self, event: &Event, before: u64) -> Run {
-        let Event::Compacted { tokens_before, tokens_after, .. } = event else { return Ok(()) };
-        let (told, are) = ((*tokens_before, *tokens_after), (before, self.state.line().tokens()));
+        let (tokens_before, tokens_after) = match event {
+            Event::Compacted { tokens_before, tokens_after, .. }
+            | Event::Trimmed { tokens_before, tokens_after, .. } => (*tokens_before, *tokens_after),
+            _ => return Ok(()),
+        };
+        let (told, are) = ((tokens_before, tokens_after), (before, self.state.line().used()));
         ensure!(told == are, "[15] tokens are {are:?}, told {told:?}");
+        if matches!(event, Event::Trimmed { .. }) {
+            return Ok(());
+        }
         let aside = self.state.turn().is_some_and(|turn| !turn.is_compaction());
         self.count(if aside { "compacted inside a turn" } else { "compacted on request" });
         Ok(())

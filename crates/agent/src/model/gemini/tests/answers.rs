@@ -27,6 +27,16 @@ fn events_may_hold_any_number_of_parts() {
     assert_eq!(one.last(), Some(&Chunk::Done(Stop::End)));
 }
 
+/// Nothing is no growth.
+#[test]
+fn arguments_that_are_an_empty_text_are_none() {
+    let call = r#"{"functionCall": {"name": "ls", "args": ""}}"#;
+    let event = format!("data: {{\"candidates\": [{{\"content\": {{\"parts\": [{call}]}}}}]}}\n\n");
+    let end = "data: {\"candidates\": [{\"finishReason\": \"STOP\"}]}\n\n";
+    let chunks = API.answer((event + end).as_bytes());
+    assert!(!chunks.iter().any(|chunk| matches!(chunk, Chunk::Args { .. })), "{chunks:?}");
+}
+
 fn finished(reason: &str) -> Vec<Chunk> {
     let event = format!("data: {{\"candidates\": [{{\"finishReason\": \"{reason}\"}}]}}\n\n");
     API.answer(event.as_bytes())

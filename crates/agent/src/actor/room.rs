@@ -1,0 +1,60 @@
+//! What stands in a session's prompts beside the conversation, and what its calls may cost.
+
+use std::collections::BTreeSet;
+
+use polyloop_session::context::Overhead;
+use polyloop_session::event::{Event, Level};
+use polyloop_session::{Limits, Text, TurnId};
+
+use super::Actor;
+use crate::log::LogError;
+use crate::subscriber::View;
+
+/// The notice of a model whose price nobody knows, where there is a limit in dollars.
+const UNPRICED_CODE: &str = "price_unknown";
+
+/// What was counted last, so that it is not counted again.
+#[derive(Default)]
+pub(super) struct Room {
+    turn: Option<TurnId>,
+    overhead: Option<(Text, Overhead)>,
+    /// Models of which people were told that their price is not known.
+    unpriced: BTreeSet<Text>,
+}
+
+impl<V: View> Actor<V> {
+    /// The server's limits, with what instructions and tools take in the turn that runs.
+    pub(super) async fn limits(&mut self) -> Limits {
+        let Some(turn) = self.state.turn().map(|turn| turn.id) else { return self.kit.limits };
+        if self.room.turn != Some(turn) {
+            let place = self.place();
+            let told = self.kit.instructions.for_turn(&place);
+            if self.room.overhead.as_ref().is_none_or(|(before, _)| *before != told) {
+                let tools = self.kit.tools.clone();
+                let overhead = self.kit.tokens.overhead(told.clone(), tools).await;
+                self.room.overhead = Some((told, overhead));
+            }
+            self.room.turn = Some(turn);
+        }
+        let overhead = self.room.overhead.as_ref().map(|(_, overhead)| *overhead);
+        Limits { overhead: overhead.unwrap_or_default(), ..self.kit.limits }
+    }
+
+    /// A limit in dollars says nothing of a model whose price is not known: people should know.
+    pub(super) async fn tell_unpriced(&mut self) -> Result<(), LogError> {
+        if self.kit.limits.budget.cost_micros_max.is_none() {
+            return Ok(());
+        }
+        let model = self.model();
+        let name = Text::from(model.name());
+        if model.card().price.is_some() || !self.room.unpriced.insert(name.clone()) {
+            return Ok(());
+        }
+        let text = format!(
+            "The price of {name:?} is not known, so MAX_SESSION_COST_USD does not bound what it \
+             costs; give its price in MODELS_FILE, or set MAX_SESSION_TOKENS"
+        );
+        let (level, code) = (Level::Warning, UNPRICED_CODE.into());
+        self.record(vec![Event::Noticed { level, text: text.into(), code }]).await
+    }
+}

@@ -1,0 +1,224 @@
+//! How many tokens a text is, by a real tokeniser.
+//!
+//! Every provider has its own; OpenAI's `o200k` stands for all of them, and where a provider says
+//! what a call took, that is what counts. The work is bounded: of a long text samples are counted.
+
+use std::sync::{Arc, OnceLock};
+
+use polyloop_session::context::Overhead;
+use polyloop_session::item::{IMAGE_TOKENS, Part};
+use polyloop_session::state::estimate_tokens;
+use polyloop_session::{Event, Text};
+
+use crate::tool::ToolSpec;
+
+/// A longer text is counted by samples.
+pub const COUNTED_BYTES_MAX: usize = 64 * 1024;
+/// Taken evenly from all of it.
+const SAMPLES: usize = 4;
+const SAMPLE_BYTES: usize = COUNTED_BYTES_MAX / SAMPLES;
+/// Shorter texts are counted where they are met; longer ones beside the session's own work.
+const INLINE_BYTES_MAX: usize = 4 * 1024;
+
+/// Counts the tokens of a text.
+pub trait Tokens: Send + Sync + 'static {
+    fn count(&self, text: &str) -> u64;
+}
+
+/// Four bytes make a token: for tests, and where no tokeniser can be had.
+pub struct Rough;
+
+impl Tokens for Rough {
+    fn count(&self, text: &str) -> u64 {
+        estimate_tokens(text.len())
+    }
+}
+
+/// A tokeniser, and what the tools of a server take in every prompt.
+#[derive(Clone)]
+pub struct Counted {
+    pub with: Arc<dyn Tokens>,
+    tools: Arc<OnceLock<u64>>,
+}
+
+impl Counted {
+    pub fn by(with: Arc<dyn Tokens>) -> Counted {
+        Counted { with, tools: Arc::default() }
+    }
+
+    /// Counts what stands in every prompt, beside the session's own work.
+    pub async fn overhead(&self, instructions: Text, tools: Arc<[ToolSpec]>) -> Overhead {
+        let (this, rough) = (self.clone(), estimate_tokens(instructions.len()));
+        let counted = tokio::task::spawn_blocking(move || {
+            let instructions = this.with.count(&instructions);
+            Overhead { instructions, tools: this.of_tools(&tools) }
+        });
+        counted.await.unwrap_or(Overhead { instructions: rough, tools: 0 })
+    }
+
+    /// They are the same for every session of a server.
+    fn of_tools(&self, tools: &[ToolSpec]) -> u64 {
+        let schema = |tool: &ToolSpec| {
+            let text = format!("{} {} {}", tool.name, tool.description, tool.parameters);
+            self.with.count(&text)
+        };
+        *self.tools.get_or_init(|| tools.iter().map(schema).sum())
+    }
+}
+
+/// OpenAI's `o200k`. Its vocabulary is unpacked when the first text is counted, which takes a
+/// moment.
+pub struct O200k;
+
+impl O200k {
+    /// Unpacks the vocabulary meanwhile.
+    pub fn warming_up() -> Arc<dyn Tokens> {
+        std::thread::spawn(|| O200k.count("."));
+        Arc::new(O200k)
+    }
+}
+
+impl Tokens for O200k {
+    fn count(&self, text: &str) -> u64 {
+        let Some(encoding) = tiktoken::get_encoding("o200k_base") else {
+            return Rough.count(text);
+        };
+        if text.len() <= COUNTED_BYTES_MAX {
+            return encoding.count(text) as u64;
+        }
+        let (mut counted, mut bytes) = (0_u64, 0_u64);
+        for sample in samples(text) {
+            counted += encoding.count(sample) as u64;
+            bytes += sample.len() as u64;
+        }
+        let whole = u128::from(counted) * text.len() as u128 / u128::from(bytes.max(1));
+        u64::try_from(whole).unwrap_or(u64::MAX)
+    }
+}
+
+fn samples(text: &str) -> impl Iterator<Item = &str> {
+    let step = (text.len() - SAMPLE_BYTES) / (SAMPLES - 1);
+    (0..SAMPLES).map(move |at| {
+        let from = text.ceil_char_boundary(at * step);
+        let to = text.floor_char_boundary((at * step + SAMPLE_BYTES).min(text.len()));
+        &text[from..to.max(from)]
+    })
+}
+
+/// Writes the counts of what enters the prompt into its events. A number that stood there was an
+/// estimate.
+pub async fn fill(tokens: &Arc<dyn Tokens>, mut events: Vec<Event>) -> Vec<Event> {
+    let bytes: usize = events.iter().map(counted_bytes).sum();
+    if bytes <= INLINE_BYTES_MAX {
+        events.iter_mut().for_each(|event| count(&**tokens, event));
+        return events;
+    }
+    let (tokens, theirs) = (tokens.clone(), events.clone());
+    let filled = tokio::task::spawn_blocking(move || {
+        let mut events = theirs;
+        events.iter_mut().for_each(|event| count(&*tokens, event));
+        events
+    });
+    // Should the tokeniser break, the estimates stand.
+    filled.await.unwrap_or(events)
+}
+
+/// What must be read to count an event.
+fn counted_bytes(event: &Event) -> usize {
+    match event {
+        Event::MessageQueued { content, .. } => content
+            .iter()
+            .map(|part| match part {
+                Part::Text { text } => text.len(),
+                Part::Image { .. } => 0,
+            })
+            .sum(),
+        Event::ToolProposed { args, .. } => args.len(),
+        Event::ItemCompleted { text, result, .. } => {
+            result.as_ref().and_then(|result| result.seen.as_ref()).unwrap_or(text).len()
+        }
+        _ => 0,
+    }
+}
+
+fn count(with: &dyn Tokens, event: &mut Event) {
+    match event {
+        Event::MessageQueued { content, tokens, .. } => {
+            *tokens = content.iter().map(|part| of_part(with, part)).sum();
+        }
+        // The name of the tool is a word or two.
+        Event::ToolProposed { args, tokens, .. } => *tokens = with.count(args) + NAME_TOKENS,
+        Event::ItemCompleted { text, result, tokens, .. } => {
+            let seen = result.as_ref().and_then(|result| result.seen.as_ref());
+            *tokens = with.count(seen.unwrap_or(text));
+        }
+        _ => {}
+    }
+}
+
+/// What a call takes beside its arguments.
+const NAME_TOKENS: u64 = 4;
+
+/// An image counts the same whatever its size: providers scale it down to about that.
+fn of_part(with: &dyn Tokens, part: &Part) -> u64 {
+    match part {
+        Part::Text { text } => with.count(text),
+        Part::Image { .. } => IMAGE_TOKENS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_those_of_the_vocabulary() {
+        let tokens = O200k;
+        // As OpenAI's own tool gives them.
+        let rows = [("", 0), ("hello world", 2), ("Hello, world!", 4), ("    fn main() {}", 5)];
+        for (text, want) in rows {
+            assert_eq!(tokens.count(text), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_counted_by_samples_and_nearly_right() {
+        let tokens = O200k;
+        let line = "A line of a log: 2026-01-02 é 漢字 🦀 error code 17\n";
+        let one = tokens.count(&line.repeat(100));
+        for times in [1_000, 5_000, 40_000] {
+            let want = one * times / 100;
+            let got = tokens.count(&line.repeat(times as usize));
+            let off = got.abs_diff(want) * 100 / want;
+            assert!(off <= 2, "{got} for {want}");
+        }
+        // Samples fall inside characters too.
+        for pad in 0..4 {
+            let text = format!("{}{}", "a".repeat(pad), "🦀".repeat(50_000));
+            assert!(tokens.count(&text) > 10_000);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_enters_the_prompt_is_counted_in_its_event() {
+        let tokens: Arc<dyn Tokens> = Arc::new(O200k);
+        let text = "hello world".into();
+        let short = Event::ItemCompleted {
+            item: polyloop_session::ItemId(polyloop_session::Seq(1)),
+            end: polyloop_session::item::End::Whole,
+            text,
+            opaque: None,
+            result: None,
+            tokens: 99,
+        };
+        let mut long = short.clone();
+        if let Event::ItemCompleted { text, .. } = &mut long {
+            *text = "hello world ".repeat(5_000).into();
+        }
+        for (event, want) in [(short, 2..=2), (long, 9_000..=11_000)] {
+            let filled = fill(&tokens, vec![event]).await;
+            let Event::ItemCompleted { tokens, .. } = &filled[0] else { unreachable!() };
+            assert!(want.contains(tokens), "{tokens}");
+        }
+    }
+}

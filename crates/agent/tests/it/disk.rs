@@ -1,0 +1,373 @@
+//! Random work on a store whose disk fails: full, broken, torn writes, flushes that fail, a
+//! process that dies in the middle, a machine that loses what was not flushed. What is found
+//! afterwards is always a prefix of what was written, with everything in it that was acknowledged.
+//!
+//! `POLYLOOP_CASES` sets how many stores are tried, `POLYLOOP_SEED` from which seed.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use polyloop_agent::log::files::Files;
+use polyloop_agent::log::files::disk::{Access, Disk};
+use polyloop_agent::log::{Flush, Log, Occasion, OpenMode, Opened};
+use polyloop_session::event::{Outcome, Work};
+use polyloop_session::item::Usage;
+use polyloop_session::{Event, Growth, ItemId, LogEntry, MessageId, Seq, Stream};
+
+use super::codec::{LONG_BYTES_MIN, Plain};
+use super::make::{entry, fold, id, queued};
+use super::rig::{read_all, temp_dir};
+
+const LIVES: u64 = 5;
+const OPERATIONS: u64 = 40;
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+
+/// Small and always the same.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+/// A disk that fails now and then.
+struct Bad {
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    dice: Dice,
+    /// One in so many operations fails.
+    rate: u64,
+    dead: bool,
+    faults: u64,
+    /// How much of each file is on the disk, by its number.
+    flushed: HashMap<u64, u64>,
+    /// A mistake to be found: flushes that only say so.
+    lies: bool,
+}
+
+enum Fault {
+    Error(i32),
+    /// A part is done, then the error, and nothing more.
+    Torn(i32),
+    Death,
+}
+
+impl Bad {
+    fn new(seed: u64, rate: u64, lies: bool) -> Arc<Bad> {
+        let (dice, flushed) = (Dice(seed), HashMap::new());
+        let inner = Inner { dice, rate, dead: false, faults: 0, flushed, lies };
+        Arc::new(Bad { inner: Mutex::new(inner) })
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap()
+    }
+
+    fn fault(&self) -> Option<Fault> {
+        let mut inner = self.inner();
+        if inner.dead {
+            return Some(Fault::Error(EIO));
+        }
+        let rate = inner.rate;
+        if inner.dice.below(rate) != 0 {
+            return None;
+        }
+        inner.faults += 1;
+        Some(match inner.dice.below(6) {
+            0 => Fault::Error(EIO),
+            1 => Fault::Error(ENOSPC),
+            2 => Fault::Torn(ENOSPC),
+            3 => Fault::Torn(EIO),
+            _ => {
+                inner.dead = true;
+                Fault::Death
+            }
+        })
+    }
+
+    fn simple(&self) -> io::Result<()> {
+        match self.fault() {
+            None => Ok(()),
+            Some(Fault::Error(code) | Fault::Torn(code)) => Err(io::Error::from_raw_os_error(code)),
+            Some(Fault::Death) => Err(io::Error::from_raw_os_error(EIO)),
+        }
+    }
+
+    fn note_flush(&self, file: &File) -> io::Result<()> {
+        let meta = file.metadata()?;
+        self.inner().flushed.insert(meta.ino(), meta.len());
+        Ok(())
+    }
+
+    /// What was not flushed is gone.
+    fn lose_power(&self, dir: &Path) {
+        let flushed = self.inner().flushed.clone();
+        for file in std::fs::read_dir(dir).unwrap() {
+            let path = file.unwrap().path();
+            if path.is_dir() {
+                self.lose_power(&path);
+                continue;
+            }
+            let file = File::options().write(true).open(&path).unwrap();
+            let meta = file.metadata().unwrap();
+            let kept = flushed.get(&meta.ino()).copied().unwrap_or(0);
+            if kept < meta.len() {
+                file.set_len(kept).unwrap();
+            }
+        }
+    }
+}
+
+impl Disk for Bad {
+    fn open(&self, path: &Path, access: Access) -> io::Result<File> {
+        self.simple()?;
+        struct Real;
+        impl Disk for Real {}
+        Real.open(path, access)
+    }
+
+    fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
+        use std::io::Write;
+        match self.fault() {
+            None => file.write_all(bytes),
+            Some(Fault::Error(code)) => Err(io::Error::from_raw_os_error(code)),
+            Some(fault) => {
+                let part = self.inner().dice.below(bytes.len() as u64 + 1) as usize;
+                file.write_all(&bytes[..part])?;
+                let code = if let Fault::Torn(code) = fault { code } else { EIO };
+                Err(io::Error::from_raw_os_error(code))
+            }
+        }
+    }
+
+    fn cut(&self, file: &File, bytes: u64) -> io::Result<()> {
+        self.simple()?;
+        file.set_len(bytes)?;
+        let number = file.metadata()?.ino();
+        let mut inner = self.inner();
+        let known = inner.flushed.entry(number).or_insert(0);
+        *known = (*known).min(bytes);
+        Ok(())
+    }
+
+    fn flush(&self, file: &File) -> io::Result<()> {
+        self.simple()?;
+        if self.inner().lies {
+            return Ok(());
+        }
+        self.note_flush(file)
+    }
+
+    fn flush_names(&self, _: &Path) -> io::Result<()> {
+        self.simple()
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.simple()?;
+        std::fs::rename(from, to)
+    }
+}
+
+/// What must be found: `sure` of these, and nothing else.
+#[derive(Default)]
+struct Written {
+    all: Vec<Arc<LogEntry>>,
+    sure: usize,
+    /// Of these, so many were flushed.
+    flushed: usize,
+    grown: String,
+    grown_is_sure: bool,
+}
+
+struct Life<'a> {
+    dice: &'a mut Dice,
+    written: &'a mut Written,
+    opened: Opened,
+}
+
+const ITEM: ItemId = ItemId(Seq(1));
+
+impl Life<'_> {
+    /// `None` when something failed, and the session must be opened anew.
+    async fn operation(&mut self) -> Option<()> {
+        match self.dice.below(8) {
+            0..=3 => self.append().await,
+            4 | 5 => self.grow().await,
+            6 => {
+                self.written.grown_is_sure = false;
+                self.opened.writer.forget_growth().await.ok()?;
+                (self.written.grown, self.written.grown_is_sure) = (String::new(), true);
+                Some(())
+            }
+            _ => {
+                let state = fold(self.written.all.iter().map(|entry| &**entry));
+                self.opened.writer.keep(&state, Occasion::Leaving).await;
+                Some(())
+            }
+        }
+    }
+
+    async fn append(&mut self) -> Option<()> {
+        let last = self.written.all.len() as u64;
+        let count = 1 + self.dice.below(3);
+        let batch: Vec<_> = (last + 1..=last + count).map(|seq| self.entry(seq)).collect();
+        let flush = if self.dice.below(2) == 0 { Flush::Disk } else { Flush::Process };
+        self.written.all.extend(batch.iter().cloned());
+        self.opened.writer.append(Seq(last), &batch, flush).await.ok()?;
+        self.written.sure = self.written.all.len();
+        if flush == Flush::Disk {
+            self.written.flushed = self.written.sure;
+        }
+        Some(())
+    }
+
+    fn entry(&mut self, seq: u64) -> Arc<LogEntry> {
+        let event = match self.dice.below(5) {
+            0 => queued(&"x".repeat(LONG_BYTES_MIN + self.dice.below(50) as usize)),
+            1 => Event::TurnStarted {
+                work: Work::Message { message: MessageId(Seq(seq.saturating_sub(1))) },
+                agent: None,
+                cwd: None,
+                earlier: None,
+            },
+            2 => Event::TurnEnded { outcome: Outcome::Completed, usage: Usage::default() },
+            _ => queued(&format!("message {seq} {}", self.dice.below(1_000))),
+        };
+        Arc::new(entry(seq, event))
+    }
+
+    async fn grow(&mut self) -> Option<()> {
+        let text = format!("{} ", self.dice.below(100));
+        let offset = self.written.grown.len() as u64;
+        let growth =
+            Growth { item: ITEM, stream: Stream::Text, offset, text: text.as_str().into() };
+        let was_sure = std::mem::replace(&mut self.written.grown_is_sure, false);
+        self.opened.writer.grow(&[growth]).await.ok()?;
+        self.written.grown_is_sure = was_sure;
+        self.written.grown.push_str(&text);
+        Some(())
+    }
+}
+
+/// What a sound disk says of it, which must fit; that is what goes on.
+async fn check(dir: &Path, written: &mut Written, sure: usize) -> Result<(), String> {
+    let log = Files::open(dir, Arc::new(Plain)).unwrap().index_from(0);
+    let opened = log.open(&id("s"), OpenMode::OrCreate).await.unwrap().unwrap();
+    let all = read_all(&log, &id("s")).await;
+    if all.len() < sure {
+        return Err(format!("{sure} entries were acknowledged, {} are left", all.len()));
+    }
+    if written.all.get(..all.len()) != Some(&all[..]) {
+        return Err("what is left is not what was written".into());
+    }
+    if opened.folded.state != fold(all.iter().map(|entry| &**entry)) {
+        return Err("it is opened as something else".into());
+    }
+    let live = opened.live.text(ITEM, Stream::Text);
+    if written.grown_is_sure && live != written.grown {
+        return Err(format!("{:?} was shown, kept is {live:?}", written.grown));
+    }
+    written.grown = live.to_owned();
+    written.grown_is_sure = true;
+    let count = all.len();
+    (written.all, written.sure, written.flushed) = (all, count, count);
+    Ok(())
+}
+
+/// One store through several lives; how many faults it met.
+async fn live(seed: u64, lies: bool) -> Result<u64, String> {
+    let dir = temp_dir();
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let mut written = Written { grown_is_sure: true, ..Written::default() };
+    let mut faults = 0;
+    for life in 0..LIVES {
+        let rate = [8, 20, 60][dice.below(3) as usize];
+        let disk = Bad::new(dice.below(u64::MAX) | 1, rate, lies);
+        let log = Files::open_on(disk.clone(), dir.path(), Arc::new(Plain)).unwrap().index_from(0);
+        // What was there before was there before the power could go.
+        let (mut done, before) = (0, dir.path());
+        note_all(&disk, before);
+        while done < OPERATIONS && !disk.inner().dead {
+            done += 1;
+            let Ok(Some(opened)) = log.open(&id("s"), OpenMode::OrCreate).await else { continue };
+            let found = opened.folded.state.last_seq().0 as usize;
+            if found < written.sure || found > written.all.len() {
+                return Err(format!("seed {seed}, life {life}: {found} of {}", written.sure));
+            }
+            written.all.truncate(found);
+            (written.sure, written.flushed) = (found, found);
+            let live = opened.live.text(ITEM, Stream::Text).to_owned();
+            if written.grown_is_sure && live != written.grown {
+                return Err(format!("seed {seed}, life {life}: {live:?}"));
+            }
+            (written.grown, written.grown_is_sure) = (live, true);
+            let mut life = Life { dice: &mut dice, written: &mut written, opened };
+            while done < OPERATIONS && life.operation().await.is_some() {
+                done += 1;
+            }
+        }
+        drop(log);
+        faults += disk.inner().faults;
+        let mut sure = written.sure;
+        if dice.below(2) == 0 {
+            disk.lose_power(dir.path());
+            sure = written.flushed.min(sure);
+            written.grown_is_sure = false;
+        }
+        let checked = check(dir.path(), &mut written, sure).await;
+        checked.map_err(|why| format!("seed {seed}, life {life}: {why}"))?;
+    }
+    Ok(faults)
+}
+
+/// What a file holds when a life begins is safe.
+fn note_all(disk: &Bad, dir: &Path) {
+    for file in std::fs::read_dir(dir).unwrap() {
+        let path = file.unwrap().path();
+        match path.is_dir() {
+            true => note_all(disk, &path),
+            false => disk.note_flush(&File::open(path).unwrap()).unwrap(),
+        }
+    }
+}
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(otherwise)
+}
+
+#[tokio::test]
+async fn a_disk_that_fails_loses_nothing_that_was_acknowledged() {
+    let (cases, first) = (number("POLYLOOP_CASES", 100), number("POLYLOOP_SEED", 1));
+    let mut faults = 0;
+    for seed in first..first + cases {
+        match live(seed, false).await {
+            Ok(met) => faults += met,
+            Err(why) => panic!("{why}"),
+        }
+    }
+    println!("{cases} stores, {faults} faults");
+    assert!(faults > cases, "hardly any fault was met: {faults}");
+}
+
+/// The check itself: flushes that only say so are found out.
+#[tokio::test]
+async fn a_disk_that_lies_is_found_out() {
+    for seed in 1..100 {
+        if let Err(why) = live(seed, true).await {
+            assert!(why.contains("were acknowledged"), "{why}");
+            return;
+        }
+    }
+    panic!("nobody noticed");
+}

@@ -1,0 +1,70 @@
+//! The keeper: a second process above the helper, for the case that the command kills or freezes
+//! the one it can see.
+//!
+//! The helper ends everything below it, but a command of the same user can end the helper first
+//! (`kill -9 $PPID`). What it had started then becomes the keeper's, which does nothing else: it
+//! wakes a helper that was frozen, hands on what it is told, and ends what a killed helper left.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_child_subreaper,
+    set_parent_process_death_signal, waitpid,
+};
+
+use crate::tree::{arrived, kill_children, signal_fd};
+
+/// Of what arrives these are handed on; to the helper they are requests to stop, or to go on.
+const HANDED_ON: [(libc::c_int, Signal); 4] = [
+    (libc::SIGTERM, Signal::TERM),
+    (libc::SIGINT, Signal::INT),
+    (libc::SIGHUP, Signal::HUP),
+    (libc::SIGCONT, Signal::CONT),
+];
+
+/// Splits this process in two: the new one returns and is the helper, this one watches over it and
+/// never returns. All signals must be blocked.
+pub(crate) fn split() -> io::Result<()> {
+    let keeper = getpid();
+    let told =
+        signal_fd(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCONT])?;
+    set_child_subreaper(Some(keeper))?;
+    // SAFETY: this process has one thread, so the new one has everything that it needs.
+    let forked = unsafe { libc::fork() };
+    match Pid::from_raw(forked.max(0)) {
+        Some(helper) => keep(helper, &told),
+        None if forked < 0 => Err(io::Error::last_os_error()),
+        None => {
+            // A keeper that is killed does not take the helper with it: that ends its job.
+            set_parent_process_death_signal(Some(Signal::TERM))?;
+            match getppid() == Some(keeper) {
+                true => Ok(()),
+                false => Err(io::ErrorKind::Interrupted.into()),
+            }
+        }
+    }
+}
+
+fn keep(helper: Pid, told: &OwnedFd) -> ! {
+    loop {
+        // If this is interrupted or fails, it only looks again sooner.
+        let _ = poll(&mut [PollFd::new(told, PollFlags::IN)], None);
+        while let Some(signal) = arrived(told) {
+            if let Some((_, signal)) = HANDED_ON.iter().find(|(number, _)| *number == signal) {
+                let _ = kill_process(helper, *signal);
+            }
+        }
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
+        let Ok(Some((_, status))) = waitpid(Some(helper), options) else { continue };
+        if status.stopped() {
+            let _ = kill_process(helper, Signal::CONT);
+            continue;
+        }
+        if status.exit_status().is_none() {
+            let _ = kill_children();
+        }
+        std::process::exit(status.exit_status().unwrap_or(1));
+    }
+}

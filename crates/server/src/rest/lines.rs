@@ -1,0 +1,105 @@
+//! A session's lines, whole or a page of them, streamed: they are never all in memory.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use futures_util::{StreamExt, stream};
+use polyloop_agent::log::LinePlace;
+use polyloop_session::SessionId;
+
+use super::{bad_id, error, link, not_found, store_failed, whole_number};
+use crate::app::App;
+use crate::query::Query;
+
+/// `?after=<count>` leaves out that many lines, `?limit=` says how many follow at most; a `Link`
+/// says where the next page is.
+pub async fn read(
+    State(app): State<Arc<App>>,
+    id: Result<Path<String>, PathRejection>,
+    uri: Uri,
+) -> Response {
+    let id = match SessionId::parse(&id.map(|Path(id)| id).unwrap_or_default()) {
+        Ok(id) => id,
+        Err(bad) => return bad_id(&bad),
+    };
+    let query = Query::of(&uri);
+    let (after, limit) = match (whole_number(&query, "after"), whole_number(&query, "limit")) {
+        (Ok(after), Ok(limit)) => (after.unwrap_or(0), limit),
+        (Err(bad), _) | (_, Err(bad)) => return bad,
+    };
+    if limit == Some(0) {
+        return error(StatusCode::BAD_REQUEST, "limit: use a whole number from 1 on");
+    }
+    let lines = match app.sessions.summary(&id).await {
+        Ok(Some(summary)) => summary.lines,
+        Ok(None) => return not_found(),
+        Err(failure) => return store_failed(&failure),
+    };
+    if after > lines {
+        let why = format!("after: the session has {lines} events");
+        return error(StatusCode::BAD_REQUEST, why);
+    }
+    let next = limit.map(|limit| after.saturating_add(limit));
+    let (from, upto) = match places(&app, &id, after, next).await {
+        Ok(places) => places,
+        Err(failure) => return store_failed(&failure),
+    };
+    let head = Bytes::from(format!("{{\"id\":\"{id}\",\"events\":["));
+    let path = format!("/sessions/{id}");
+    let body = Body::from_stream(
+        stream::iter([Ok::<_, std::io::Error>(head)]).chain(pages(app, id, from, upto)),
+    );
+    let mut response = ([(CONTENT_TYPE, "application/json")], body).into_response();
+    if let (Some(limit), Some(next)) = (limit, next.filter(|next| *next < lines)) {
+        link(&mut response, &format!("{path}?after={next}&limit={limit}"));
+    }
+    response
+}
+
+async fn places(
+    app: &App,
+    id: &SessionId,
+    after: u64,
+    next: Option<u64>,
+) -> Result<(LinePlace, LinePlace), polyloop_agent::log::LogError> {
+    let from = match after {
+        0 => LinePlace::default(),
+        after => app.sessions.line_place(id, after).await?,
+    };
+    let upto = match next {
+        None => LinePlace::END,
+        Some(next) => app.sessions.line_place(id, next).await?,
+    };
+    Ok((from, upto))
+}
+
+fn pages(
+    app: Arc<App>,
+    id: SessionId,
+    from: LinePlace,
+    upto: LinePlace,
+) -> impl stream::Stream<Item = Result<Bytes, std::io::Error>> + use<> {
+    let begin = Some((from, true));
+    stream::unfold(begin, move |place| {
+        let (app, id) = (app.clone(), id.clone());
+        async move {
+            let (from, is_first) = place?;
+            match app.sessions.lines(&id, from, upto).await {
+                Ok((_, next)) if next == from => Some((Ok(Bytes::from("]}")), None)),
+                Ok((lines, next)) => {
+                    let comma = if is_first || lines.is_empty() { "" } else { "," };
+                    let is_first = is_first && lines.is_empty();
+                    let text = format!("{comma}{}", lines.join(","));
+                    Some((Ok(Bytes::from(text)), Some((next, is_first))))
+                }
+                // The body has begun, so all that is left is to break it off.
+                Err(failure) => Some((Err(std::io::Error::other(failure.to_string())), None)),
+            }
+        }
+    })
+}

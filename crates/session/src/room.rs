@@ -1,0 +1,164 @@
+//! Whether there is room for the next call of a turn, and how some is made.
+//!
+//! First old tool outputs are cut to stubs, then older pieces give way to a summary, then the turn
+//! fails with what fills the window. Never twice without gain: whatever was tried is remembered
+//! with what it left, and nothing is tried again before a good part of the window has come on top.
+
+use std::collections::BTreeSet;
+
+use crate::context::{self, Strategy, calibrated};
+use crate::decide::Limits;
+use crate::event::{Event, Window};
+use crate::id::{ItemId, Text};
+use crate::item::Fault;
+use crate::state::{Line, Piece, Shorten, State, Turn, estimate_tokens};
+
+/// The fault of a conversation that cannot be made shorter.
+pub const FLOOR_CODE: &str = "context_floor";
+
+/// Making room must promise a tenth of the window, and is tried again only when as much has come.
+pub const GAIN_SHARE: u64 = 10;
+
+/// The newest results stay as they are.
+pub const RESULTS_KEPT: usize = 4;
+/// A result that takes a larger share of the window than one in so many may go even so, where
+/// nothing else can.
+pub const RESULT_SHARE_MAX: u64 = 4;
+
+pub const TRIMMED_TEXT: &str =
+    "[The output of this earlier call was left out to save room. Run it again if it is needed.]";
+pub const TOO_LARGE_TEXT: &str = "[The output of this call was left out: it is too long for the \
+                                  model's window. Ask for a smaller part of it.]";
+
+pub(crate) enum Room {
+    Enough,
+    Trim(Event),
+    Summarise,
+    None(Fault),
+}
+
+/// What to do before the turn's next call.
+pub(crate) fn before_call(state: &State, turn: &Turn, limits: &Limits) -> Room {
+    let tokens_max = state.tokens_max(limits);
+    let used = used_now(state, limits);
+    if limits.strategy == Strategy::Dummy || !is_over(used, tokens_max, limits.compact_at) {
+        return Room::Enough;
+    }
+    let line = state.line();
+    if turn.shorten == Shorten::No {
+        let old = results(line, RESULTS_KEPT, 0);
+        if let Some(trimmed) = trimmed(state, limits, old, TRIMMED_TEXT) {
+            return Room::Trim(trimmed);
+        }
+        let gain = context::foldable_tokens(line, turn.id);
+        if line.may_try(used, tokens_max) && gain >= least_gain(tokens_max) {
+            return Room::Summarise;
+        }
+    }
+    if used <= tokens_max {
+        return Room::Enough;
+    }
+    let large = results(line, 0, tokens_max / RESULT_SHARE_MAX);
+    match trimmed(state, limits, large, TOO_LARGE_TEXT) {
+        Some(trimmed) => Room::Trim(trimmed),
+        None => Room::None(floor(state, turn, limits)),
+    }
+}
+
+/// Whether the next call fits as it is.
+pub(crate) fn fits(state: &State, limits: &Limits) -> bool {
+    used_now(state, limits) <= state.tokens_max(limits)
+}
+
+/// What is in use, with what instructions and tools take by now.
+fn used_now(state: &State, limits: &Limits) -> u64 {
+    state.line().used_with(overhead(state, limits))
+}
+
+pub(crate) fn overhead(state: &State, limits: &Limits) -> u64 {
+    match limits.overhead.total() {
+        0 => state.line().overhead(),
+        counted => counted,
+    }
+}
+
+fn is_over(used: u64, tokens_max: u64, thousandths: u64) -> bool {
+    u128::from(used) * 1_000 > u128::from(tokens_max) * u128::from(thousandths)
+}
+
+pub(crate) fn least_gain(tokens_max: u64) -> u64 {
+    (tokens_max / GAIN_SHARE).max(1)
+}
+
+/// Results of more than so many tokens, but for the newest.
+fn results(line: &Line, kept: usize, more_than: u64) -> BTreeSet<ItemId> {
+    let results = line.pieces().iter().rev().filter_map(|piece| match &piece.piece {
+        Piece::ToolResult { item, .. } => Some((*item, piece.tokens)),
+        _ => None,
+    });
+    let large = results.skip(kept).filter(|(_, tokens)| *tokens > more_than);
+    large.map(|(item, _)| item).collect()
+}
+
+/// The event that cuts these to a stub, if that gains enough.
+fn trimmed(
+    state: &State,
+    limits: &Limits,
+    from: BTreeSet<ItemId>,
+    stub: &'static str,
+) -> Option<Event> {
+    let (line, tokens_max) = (state.line(), state.tokens_max(limits));
+    let stub: Text = stub.into();
+    let stub_tokens = estimate_tokens(stub.len());
+    let (mut items, mut gain) = (Vec::new(), 0_u64);
+    for piece in line.pieces() {
+        let Piece::ToolResult { item, .. } = &piece.piece else { continue };
+        if from.contains(item) && piece.tokens > stub_tokens {
+            items.push(*item);
+            gain = gain.saturating_add(piece.tokens - stub_tokens);
+        }
+    }
+    if items.is_empty() || gain < least_gain(tokens_max) {
+        return None;
+    }
+    let overhead = overhead(state, limits);
+    let counted = line.tokens().saturating_add(overhead);
+    let (tokens_before, tokens_after) =
+        calibrated(line.used_with(overhead), counted, counted.saturating_sub(gain))?;
+    let pieces = line.pieces().len() as u64;
+    let window = Window { tokens_max, strategy: limits.strategy, pieces };
+    Some(Event::Trimmed { items, stub, stub_tokens, tokens_before, tokens_after, window })
+}
+
+/// What fills the window, for people.
+pub(crate) fn floor(state: &State, turn: &Turn, limits: &Limits) -> Fault {
+    let (used, tokens_max) = (used_now(state, limits), state.tokens_max(limits));
+    let (mut earlier, mut asked, mut work) = (0_u64, 0_u64, 0_u64);
+    for piece in state.line().pieces() {
+        let own = matches!(piece.piece, Piece::User { .. }) && piece.seq == turn.id.0;
+        let sum = match () {
+            () if own => &mut asked,
+            () if piece.seq < turn.id.0 => &mut earlier,
+            () => &mut work,
+        };
+        *sum = sum.saturating_add(piece.tokens);
+    }
+    let parts = [
+        ("instructions", limits.overhead.instructions),
+        ("tools", limits.overhead.tools),
+        ("the earlier conversation", earlier),
+        ("the newest message", asked),
+        ("the work on it so far", work),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(_, tokens)| *tokens > 0)
+        .map(|(what, tokens)| format!("{what} {tokens}"))
+        .collect();
+    let message = format!(
+        "The conversation takes {used} of the {tokens_max} tokens of the model's window and cannot \
+         be made shorter: {}. Send a shorter message, or choose a model with a larger window",
+        parts.join(", ")
+    );
+    Fault::new(FLOOR_CODE, message)
+}
