@@ -4,6 +4,8 @@ else's change."""
 import hashlib
 import json
 import os
+import random
+import time
 
 from harness import eq
 from loomtalk import loom
@@ -242,3 +244,30 @@ def test_a_batch_and_a_tree_are_taken_back(t):
     assert "folder" not in tree(t.work) and "one.txt" in tree(t.work), tree(t.work)
     undo(server)
     eq(tree(t.work), before, "after the undo")
+
+
+def test_whatever_a_killed_server_was_doing_can_be_taken_back(t):
+    dice = random.Random(5)
+    (t.work / "a.txt").write_text("before\n")
+    (t.work / "b.bin").write_bytes(bytes(range(256)) * 3000)
+    before = tree(t.work)
+    changed_and_taken_back = 0
+    for number in range(12):
+        server = t.server(*AUTO)
+        client = server.client(f"/ws/k{number}")
+        client.say("\n".join([
+            call("write_file", path="a.txt", content=f"{number}\n"),
+            call("write_file", path=f"new{number}/c.txt", content="c\n"),
+            call("delete_file", path="b.bin"), "say: done"]))
+        client.until("loading_state")
+        time.sleep(dice.random() * 0.12)
+        server.kill()
+        server = t.server(*AUTO)
+        left = tree(t.work)
+        answer = server.http("POST", f"/sessions/k{number}:undo")
+        if left != before:
+            eq(answer.status, 200, f"{answer}")
+            changed_and_taken_back += 1
+        eq(tree(t.work), before, f"round {number}: {answer}")
+        server.kill()
+    assert changed_and_taken_back >= 3, f"only {changed_and_taken_back} rounds say anything"

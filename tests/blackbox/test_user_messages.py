@@ -1,6 +1,10 @@
 """Loom's `user_messages`: pages of what users and agents said, kept in a file of its own."""
 
+import contextlib
 import json
+import random
+import sqlite3
+import time
 
 from harness import eq, eventually
 from loomtalk import loom, reply
@@ -297,3 +301,72 @@ def test_a_bad_file_is_told_at_the_start(s):
     done = s.t.program("serve", "--port", "0", "--user-message-db", str(s.t.dir / "messages.db"))
     assert done.returncode != 0, "it does not start"
     assert "messages.db" in done.stderr, done.stderr
+
+
+@talks
+def test_a_fork_has_the_messages_of_its_own_log_and_each_once(s):
+    serve(s)
+    client = loom(s)
+    filled(client, 3)
+    made = s.last.http("POST", "/sessions/t1:fork").json["id"]
+    eq(said(page(client, made)), talk_of(range(3)), "of the fork")
+    eq(reply(client.turn("say: b", made)), "b")
+    eq(said(page(client, made)), talk_of(range(3)) + [("user", "say: b"), ("assistant", "b")])
+    eq(said(page(client)), talk_of(range(3)), "of the other one")
+    s.last.kill()
+    serve(s)
+    client = loom(s)
+    eq(len(said(page(client, made))), 8, "after a kill")
+
+
+def test_the_store_is_made_anew_by_a_command(t):
+    file = t.dir / "messages.db"
+    env = {"USER_MESSAGE_DB": file, "SESSION_STORE_PATH": t.store}
+    server = t.server(env=env)
+    for session in ("a", "b"):
+        server.client(f"/ws/{session}").turn(f"say: {session}")
+    rebuild = ("sessions", "rebuild-messages")
+    refused = t.program(*rebuild, env=env)
+    eq(refused.returncode, 1, f"while a server runs: {refused.stderr}")
+    assert "another server is using it" in refused.stderr, refused.stderr
+    server.stop()
+    rows = "SELECT session, role, content FROM messages ORDER BY session, seq"
+    want = [(s, role, text) for s in "ab" for role, text in
+            (("user", f"say: {s}"), ("assistant", s))]
+    # Whatever was written there by others is gone.
+    with contextlib.closing(sqlite3.connect(file)) as database, database:
+        database.execute("DELETE FROM messages WHERE session = 'a'")
+        database.execute("UPDATE messages SET content = 'other' WHERE session = 'b'")
+    for lost in (False, True):
+        if lost:
+            file.unlink()
+        done = t.program(*rebuild, env=env)
+        eq(done.returncode, 0, done.stderr)
+        assert "2 sessions" in done.stdout, done.stdout
+        with contextlib.closing(sqlite3.connect(file)) as database:
+            eq(list(database.execute(rows)), want, f"lost: {lost}")
+    eq(t.program(*rebuild, env={"SESSION_STORE_PATH": t.store}).returncode, 2, "no file named")
+
+
+def test_kills_at_any_moment_leave_each_message_once(t):
+    file = t.dir / "messages.db"
+    env = {"USER_MESSAGE_DB": file, "SESSION_STORE_PATH": t.store}
+    dice = random.Random(11)
+    for number in range(8):
+        server = t.server(env=env)
+        client = server.client("/ws/s1")
+        client.turn(f"say: a{number}")
+        client.say(f"say: b{number}")
+        time.sleep(dice.random() * 0.05)
+        server.kill()
+    server = t.server(env=env)
+    log = [e["event"] for e in server.events() if e.get("event")]
+    queued = [e["content"][0]["text"] for e in log if e["type"] == "message_queued"]
+
+    def stored():
+        with contextlib.closing(sqlite3.connect(file, timeout=10)) as database:
+            rows = database.execute("SELECT content FROM messages WHERE role = 'user' ORDER BY seq")
+            return [content for (content,) in rows]
+
+    eventually(lambda: len(stored()) >= len(queued), "all messages are stored")
+    eq(stored(), queued, "each once, in order")

@@ -182,6 +182,19 @@ impl Messages {
         self.shared.noted(done)
     }
 
+    /// Makes all of it anew from the logs, and says how far it has come: how many of how many
+    /// sessions. Whoever ends it in the middle leaves what the next look goes on from.
+    pub async fn rebuild(&self, mut told: impl FnMut(usize, usize)) -> Result<(), MessagesError> {
+        let all: BTreeSet<SessionId> = self.shared.all_sessions().await?.into_iter().collect();
+        for (done, id) in all.iter().enumerate() {
+            told(done, all.len());
+            self.forget(id).await?;
+            self.catch_up(id).await?;
+        }
+        told(all.len(), all.len());
+        Ok(())
+    }
+
     /// Ends in good order: the file is let go of when this returns.
     pub async fn close(&self) {
         self.background.stop.cancel();

@@ -1,6 +1,6 @@
 //! `polyloop sessions`: looks at a session store without a server, and mends it.
 //!
-//! All but `repair` only read, also while a server uses the store.
+//! All but `repair` and `rebuild-messages` only read, also while a server uses the store.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,7 @@ use crate::config::settings::SESSION_STORE_PATH;
 use crate::config::{Config, ServeArgs, one_line};
 use crate::view::FileCodec;
 
+mod messages;
 mod tell;
 
 use tell::{Form, Teller};
@@ -89,6 +90,12 @@ pub enum Action {
         #[arg(long, value_enum, default_value = "jsonl")]
         format: Format,
     },
+    /// Make the user message store anew from the sessions; no server may use the store
+    RebuildMessages {
+        /// The file of the store [otherwise: USER_MESSAGE_DB, also from .env]
+        #[arg(long, value_name = "FILE")]
+        user_message_db: Option<PathBuf>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -152,6 +159,9 @@ async fn act(args: &SessionsArgs, start_dir: &Path) -> Result<ExitCode, Halt> {
         Action::Show { id } => tell(&dir, id, Form::Terminal).await?,
         Action::Export { id, format: Format::Markdown } => tell(&dir, id, Form::Markdown).await?,
         Action::Export { id, format: Format::Jsonl } => lines(&dir, id).await?,
+        Action::RebuildMessages { user_message_db } => {
+            messages::rebuild(&dir, user_message_db.as_deref(), start_dir).await?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
