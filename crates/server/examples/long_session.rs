@@ -60,8 +60,7 @@ impl Maker {
 
     async fn end(&mut self) {
         let usage = json!({"input_tokens": 200, "output_tokens": 20});
-        let ended =
-            json!({"type": "turn_ended", "outcome": {"kind": "completed"}, "usage": usage});
+        let ended = json!({"type": "turn_ended", "outcome": {"kind": "completed"}, "usage": usage});
         self.record([ended]).await;
         self.writer.keep(&self.state, Occasion::TurnEnded).await;
     }

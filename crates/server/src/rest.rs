@@ -102,9 +102,7 @@ fn whole_number(query: &Query, name: &str) -> Result<Option<u64>, Response> {
     match query.get(name).map(str::parse::<u64>) {
         None => Ok(None),
         Some(Ok(number)) => Ok(Some(number)),
-        Some(Err(_)) => {
-            Err(error(StatusCode::BAD_REQUEST, format!("{name}: use a whole number")))
-        }
+        Some(Err(_)) => Err(error(StatusCode::BAD_REQUEST, format!("{name}: use a whole number"))),
     }
 }
 
@@ -129,7 +127,9 @@ pub async fn create(State(app): State<Arc<App>>, body: Result<Bytes, BytesReject
         Err(refusal) => return error(StatusCode::BAD_REQUEST, refusal.to_string()),
     };
     match app.sessions.create(Who::via("rest"), settings).await {
-        Ok(s) => json(StatusCode::CREATED, &SessionInfo::new(&s.id, s.start, s.last, s.lines, &s.title)),
+        Ok(s) => {
+            json(StatusCode::CREATED, &SessionInfo::new(&s.id, s.start, s.last, s.lines, &s.title))
+        }
         Err(failure) => command_failed(&failure),
     }
 }

@@ -64,12 +64,10 @@ pub enum Action {
         json: bool,
     },
     /// Cut torn ends off and make indexes anew; no server may use the store
-    #[command(
-        long_about = "Cut torn ends off and make indexes anew; no server may use the \
+    #[command(long_about = "Cut torn ends off and make indexes anew; no server may use the \
                              store.\n\nWhat is cut off is kept beside the session's file, with \
                              the time in its name and the ending .bak. Lines that cannot be read \
-                             stay where they are."
-    )]
+                             stay where they are.")]
     Repair {
         /// The sessions to mend [otherwise: all]
         ids: Vec<String>,
@@ -212,7 +210,8 @@ fn one(store: &Files, id: &str) -> Result<SessionId, Halt> {
     if let Some(whole) = all.iter().find(|known| known.as_str() == id) {
         return Ok(whole.clone());
     }
-    let mut begin = all.into_iter().filter(|known| !id.is_empty() && known.as_str().starts_with(id));
+    let mut begin =
+        all.into_iter().filter(|known| !id.is_empty() && known.as_str().starts_with(id));
     match (begin.next(), begin.next()) {
         (Some(only), None) => Ok(only),
         (Some(_), Some(_)) => Err(Halt::Usage(format!("{id:?} begins several sessions' ids"))),

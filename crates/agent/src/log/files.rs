@@ -106,10 +106,7 @@ impl Files {
         let Files { store, _lock } = self;
         let Store { dir, codec, disk, may_write, .. } = &*store;
         let (codec, disk) = (codec.clone(), disk.clone());
-        let store = Store {
-            index_bytes_min: bytes,
-            ..Store::new(disk, dir, codec, *may_write)
-        };
+        let store = Store { index_bytes_min: bytes, ..Store::new(disk, dir, codec, *may_write) };
         Files { store: Arc::new(store), _lock }
     }
 

@@ -250,7 +250,8 @@ impl Life<'_> {
     async fn grow(&mut self) -> Option<()> {
         let text = format!("{} ", self.dice.below(100));
         let offset = self.written.grown.len() as u64;
-        let growth = Growth { item: ITEM, stream: Stream::Text, offset, text: text.as_str().into() };
+        let growth =
+            Growth { item: ITEM, stream: Stream::Text, offset, text: text.as_str().into() };
         let was_sure = std::mem::replace(&mut self.written.grown_is_sure, false);
         self.opened.writer.grow(&[growth]).await.ok()?;
         self.written.grown_is_sure = was_sure;

@@ -72,7 +72,9 @@ impl Teller {
                 }
                 String::new()
             }
-            Event::ItemCompleted { item, end, text, .. } => self.completed(entry, *item, *end, text),
+            Event::ItemCompleted { item, end, text, .. } => {
+                self.completed(entry, *item, *end, text)
+            }
             Event::WaitSettled { answer, by, .. } => {
                 let who = by.name.as_deref().unwrap_or(&by.via);
                 let said = match answer {
@@ -96,7 +98,9 @@ impl Teller {
                     Outcome::Interrupted { reason } => self.line(&format!("Interrupted: {reason}")),
                 }
             }
-            Event::Compacted { summary, .. } => self.block(entry, "Summary of what came before", summary),
+            Event::Compacted { summary, .. } => {
+                self.block(entry, "Summary of what came before", summary)
+            }
             Event::Noticed { text, .. } => self.line(text),
             _ => String::new(),
         }

@@ -14,8 +14,8 @@ use polyloop_session::{SessionId, Timestamp};
 use serde::Serialize;
 
 use super::super::{Line, Log, LogError, Occasion, OpenMode};
-use super::load::{Pass, pass};
 use super::lines::Lines;
+use super::load::{Pass, pass};
 use super::{FILE_MODE, Files, LOCK_FILE, Store, file_time, free_name, index, journal};
 
 /// What was found in one session's files.
@@ -169,12 +169,7 @@ impl Store {
     }
 
     /// Files of their own that no line names.
-    fn check_blobs(
-        &self,
-        id: &SessionId,
-        file: &File,
-        found: &mut Vec<Finding>,
-    ) -> io::Result<()> {
+    fn check_blobs(&self, id: &SessionId, file: &File, found: &mut Vec<Finding>) -> io::Result<()> {
         let Ok(there) = std::fs::read_dir(self.path(id, "blobs")) else { return Ok(()) };
         let mut unnamed: BTreeSet<String> =
             there.filter_map(|file| file.ok()?.file_name().into_string().ok()).collect();

@@ -117,7 +117,8 @@ mod tests {
     fn a_journal_cut_at_any_byte_keeps_every_whole_record() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.live");
-        let (mut journal, _) = Journal::open(Arc::new(super::super::disk::RealDisk), &path).unwrap();
+        let (mut journal, _) =
+            Journal::open(Arc::new(super::super::disk::RealDisk), &path).unwrap();
         let texts = ["one\n", "zwei ü\n\n", "3 o 0 4\n", "x"];
         let mut offset = 0;
         let mut ends = vec![0];
@@ -130,7 +131,8 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let (journal, live) = Journal::open(Arc::new(super::super::disk::RealDisk), &path).unwrap();
+            let (journal, live) =
+                Journal::open(Arc::new(super::super::disk::RealDisk), &path).unwrap();
             let records = ends.iter().filter(|end| **end <= cut).count() - 1;
             let want: String = texts[..records].concat();
             assert_eq!(live.text(ItemId(Seq(7)), Stream::Output), want, "cut at {cut}");
