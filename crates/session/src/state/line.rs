@@ -87,14 +87,14 @@ pub struct Line {
 }
 
 /// What all up to an entry takes, as the provider counted it or a compaction left it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Measured {
     upto: Seq,
     tokens: u64,
 }
 
 /// What was in use after the last attempt to make room.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Tried {
     tokens: u64,
     tokens_max: u64,
