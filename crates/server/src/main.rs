@@ -8,6 +8,8 @@ mod cli;
 mod config;
 mod doctor;
 mod models;
+#[cfg(test)]
+mod old_stores;
 mod page;
 mod query;
 mod render;

@@ -75,7 +75,7 @@ pub async fn list(State(app): State<Arc<App>>, uri: Uri) -> Response {
         Ok(limit) => limit.map_or(PAGE_SESSIONS_MAX, |limit| {
             usize::try_from(limit).unwrap_or(usize::MAX).min(PAGE_SESSIONS_MAX)
         }),
-        Err(bad) => return bad,
+        Err(why) => return error(StatusCode::BAD_REQUEST, why),
     };
     let all = match app.sessions.list().await {
         Ok(all) => all,
@@ -98,12 +98,12 @@ pub async fn list(State(app): State<Arc<App>>, uri: Uri) -> Response {
     response
 }
 
-/// A number of the query; the error is the answer.
-fn whole_number(query: &Query, name: &str) -> Result<Option<u64>, Response> {
+/// A number of the query; the error is for the client.
+fn whole_number(query: &Query, name: &str) -> Result<Option<u64>, String> {
     match query.get(name).map(str::parse::<u64>) {
         None => Ok(None),
         Some(Ok(number)) => Ok(Some(number)),
-        Some(Err(_)) => Err(error(StatusCode::BAD_REQUEST, format!("{name}: use a whole number"))),
+        Some(Err(_)) => Err(format!("{name}: use a whole number")),
     }
 }
 

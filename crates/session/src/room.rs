@@ -50,7 +50,9 @@ pub(crate) fn before_call(state: &State, turn: &Turn, limits: &Limits) -> Room {
         if let Some(trimmed) = trimmed(state, limits, old, TRIMMED_TEXT) {
             return Room::Trim(trimmed);
         }
-        let gain = context::foldable_tokens(line, turn.id);
+        let counted = line.tokens().saturating_add(overhead(state, limits));
+        let left = counted.saturating_sub(context::foldable_tokens(line, turn.id));
+        let gain = calibrated(used, counted, left).map_or(0, |(before, after)| before - after);
         if line.may_try(used, tokens_max) && gain >= least_gain(tokens_max) {
             return Room::Summarise;
         }
@@ -118,13 +120,13 @@ fn trimmed(
             gain = gain.saturating_add(piece.tokens - stub_tokens);
         }
     }
-    if items.is_empty() || gain < least_gain(tokens_max) {
-        return None;
-    }
     let overhead = overhead(state, limits);
     let counted = line.tokens().saturating_add(overhead);
     let (tokens_before, tokens_after) =
         calibrated(line.used_with(overhead), counted, counted.saturating_sub(gain))?;
+    if tokens_before - tokens_after < least_gain(tokens_max) {
+        return None;
+    }
     let pieces = line.pieces().len() as u64;
     let window = Window { tokens_max, strategy: limits.strategy, pieces };
     Some(Event::Trimmed { items, stub, stub_tokens, tokens_before, tokens_after, window })

@@ -398,7 +398,10 @@ impl State {
 
     fn end_turn(&mut self, outcome: &Outcome) {
         let Some(mut turn) = self.turn.take() else { return };
-        turn.gave_up(&mut self.line);
+        // What was interrupted was not tried: whoever takes it up may.
+        if !matches!(outcome, Outcome::Interrupted { .. }) {
+            turn.gave_up(&mut self.line);
+        }
         if matches!(outcome, Outcome::Failed { fault } if turn.is_hopeless(fault)) {
             // With it every later call would fail the same way.
             self.line.leave_out(turn.id.0, self.last_seq);

@@ -64,7 +64,8 @@ pub fn memory() -> Arc<Faulty> {
 }
 
 pub fn files(dir: &Path) -> Arc<Faulty> {
-    Faulty::new(Arc::new(Files::open(dir, Arc::new(Plain)).unwrap()))
+    // Every session has an index here, however short it is.
+    Faulty::new(Arc::new(Files::open(dir, Arc::new(Plain)).unwrap().index_from(0)))
 }
 
 /// What a server would be started with.

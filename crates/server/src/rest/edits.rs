@@ -13,19 +13,16 @@ use polyloop_session::undo::Which;
 use polyloop_session::wait::Who;
 use polyloop_session::{ItemId, Seq, SessionId, TurnId};
 
-use super::{command_failed, error, json, not_found, store_failed};
+use super::{command_failed, error, json, not_found, store_failed, whole_number};
 use crate::app::App;
 use crate::query::Query;
 
 /// A number of an entry; nothing where none was given.
-fn number(query: &Query, name: &str) -> Result<Option<Seq>, Response> {
-    match query.get(name).map(str::parse::<u64>) {
-        None => Ok(None),
-        Some(Ok(number)) if number > 0 => Ok(Some(Seq(number))),
-        Some(_) => {
-            let text = format!("{name}: use the number of an entry, from 1 on");
-            Err(error(StatusCode::BAD_REQUEST, text))
-        }
+fn number(query: &Query, name: &str) -> Result<Option<Seq>, String> {
+    match whole_number(query, name) {
+        Ok(None) => Ok(None),
+        Ok(Some(number)) if number > 0 => Ok(Some(Seq(number))),
+        Ok(Some(_)) | Err(_) => Err(format!("{name}: use the number of an entry, from 1 on")),
     }
 }
 
@@ -33,7 +30,7 @@ fn number(query: &Query, name: &str) -> Result<Option<Seq>, Response> {
 pub(super) async fn fork(app: &Arc<App>, id: SessionId, query: &Query) -> Response {
     let upto = match number(query, "at") {
         Ok(upto) => upto,
-        Err(bad) => return bad,
+        Err(bad) => return error(StatusCode::BAD_REQUEST, bad),
     };
     match app.sessions.fork(&id, upto, Who::via("rest")).await {
         Ok(Forked::Done(s)) => {
@@ -55,7 +52,7 @@ pub(super) async fn fork(app: &Arc<App>, id: SessionId, query: &Query) -> Respon
 /// those of the newest turn that has some in place.
 pub(super) async fn undo(app: &Arc<App>, id: SessionId, query: &Query) -> Response {
     let which = match (number(query, "turn"), number(query, "item")) {
-        (Err(bad), _) | (_, Err(bad)) => return bad,
+        (Err(bad), _) | (_, Err(bad)) => return error(StatusCode::BAD_REQUEST, bad),
         (Ok(None), Ok(None)) => Which::Newest,
         (Ok(Some(turn)), Ok(None)) => Which::Turn(TurnId(turn)),
         (Ok(None), Ok(Some(item))) => Which::Item(ItemId(item)),

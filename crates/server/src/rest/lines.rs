@@ -30,7 +30,7 @@ pub async fn read(
     let query = Query::of(&uri);
     let (after, limit) = match (whole_number(&query, "after"), whole_number(&query, "limit")) {
         (Ok(after), Ok(limit)) => (after.unwrap_or(0), limit),
-        (Err(bad), _) | (_, Err(bad)) => return bad,
+        (Err(why), _) | (_, Err(why)) => return error(StatusCode::BAD_REQUEST, why),
     };
     if limit == Some(0) {
         return error(StatusCode::BAD_REQUEST, "limit: use a whole number from 1 on");

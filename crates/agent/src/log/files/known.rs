@@ -246,3 +246,40 @@ fn title_in(codec: &dyn Codec, line: &str) -> Option<Text> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(id: &SessionId, leased: bool) -> Session {
+        let places = Some(vec![Place { seq: Seq(1), line: 0, byte: 0 }]);
+        Session { summary: Summary::none(id), bytes: 1, places, leased }
+    }
+
+    fn placed(known: &Known) -> usize {
+        known.all.values().filter(|session| session.places.is_some()).count()
+    }
+
+    #[test]
+    fn places_are_kept_of_what_is_open_and_of_the_last_few() {
+        let mut known = Known::default();
+        let id = |n: usize| SessionId::parse(&format!("s{n}")).unwrap();
+        for n in 0..10 {
+            known.insert(id(n), session(&id(n), true));
+        }
+        for n in 10..500 {
+            known.insert(id(n), session(&id(n), false));
+            // This one is used all the time.
+            known.used(id(10));
+        }
+        assert_eq!(placed(&known), 10 + PLACED_SESSIONS_MAX);
+        assert!(known.get(&id(10)).is_some_and(|used| used.places.is_some()));
+        assert!(known.get(&id(11)).is_some_and(|unused| unused.places.is_none()));
+        for n in 0..10 {
+            known.release(&id(n));
+        }
+        assert_eq!(placed(&known), PLACED_SESSIONS_MAX);
+        known.keep(&HashSet::from([id(499)]));
+        assert_eq!((known.all.len(), known.placed.len()), (1, 1));
+    }
+}

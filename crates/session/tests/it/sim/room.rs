@@ -38,6 +38,8 @@ impl Sim {
                 self.room.last = Some((0, tokens_max));
                 self.within_budget(before)?;
             }
+            // What was interrupted was not tried.
+            Event::TurnEnded { outcome: Outcome::Interrupted { .. }, .. } => self.room.last = None,
             Event::TurnEnded { outcome: Outcome::Failed { fault }, .. }
                 if &*fault.code == FLOOR_CODE =>
             {
