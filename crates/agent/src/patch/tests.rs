@@ -18,6 +18,7 @@ mod matching;
 mod names;
 mod protected;
 mod races;
+mod revert;
 
 /// A root `W` and its neighbour `OUT`.
 struct Ground {

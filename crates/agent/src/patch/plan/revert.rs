@@ -3,6 +3,8 @@
 //! The same picture, limits and steps as a patch, so all files or none, also if the server is
 //! killed. A file that is neither what the changes left nor what it was before them is a conflict.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
@@ -53,6 +55,9 @@ const THERE: &str = "something else is there since";
 pub(crate) fn plan_reverts(root: &Root, reverts: &[Revert]) -> Result<Reverted, PatchError> {
     root.check()?;
     let mut picture = Picture::new(root);
+    if picture.is_back(reverts) {
+        return Ok(Reverted::Already);
+    }
     let mut conflicts: Vec<(String, String)> = Vec::new();
     for revert in reverts {
         let in_the_way = match picture.take_back(revert) {
@@ -120,6 +125,34 @@ fn is(content: &Content, hash: &str) -> bool {
 }
 
 impl Picture<'_> {
+    /// Whether all is as it was before the oldest of the changes: somebody, or a server that was
+    /// killed before it could say so, took them back.
+    fn is_back(&mut self, reverts: &[Revert]) -> bool {
+        let mut first: BTreeMap<&str, Option<String>> = BTreeMap::new();
+        for Revert { path, from, before, after } in reverts {
+            let hash = match before {
+                Was::Nothing => None,
+                Was::File { bytes, .. } => Some(format!("{:x}", Sha256::digest(bytes))),
+                Was::Moved => after.clone(),
+            };
+            first.insert(path, None);
+            first.insert(from.as_ref().unwrap_or(path), hash);
+        }
+        for (path, hash) in first {
+            // What cannot be looked at is told when it is taken back.
+            let Ok(now) = self.pictured(path) else { return false };
+            let same = match (&now, &hash) {
+                (None, None) => true,
+                (Some(now), Some(hash)) => is(now, hash),
+                (None, Some(_)) | (Some(_), None) => false,
+            };
+            if !same {
+                return false;
+            }
+        }
+        true
+    }
+
     /// What is in the way, if anything is.
     fn take_back(&mut self, revert: &Revert) -> Result<Option<(String, String)>, PatchError> {
         let Revert { path, from, before, after } = revert;
