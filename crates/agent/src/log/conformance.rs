@@ -13,6 +13,8 @@ use super::files::Files;
 use super::memory::Memory;
 use super::*;
 
+mod fork;
+
 /// One line an entry, long texts in files of their own: as much as a log needs to know.
 struct PlainCodec;
 

@@ -1,8 +1,7 @@
 //! How entries are written: every field comes back, and fields that are left out may be missing.
 
-use polyloop_session::LogEntry;
 use polyloop_session::event::{
-    Agent, CallOutcome, Event, Origin, RunOptions, Setting, Settings, Work,
+    Agent, CallOutcome, Event, Origin, RunOptions, Setting, Settings, Skipped, Work,
 };
 use polyloop_session::item::{
     End, Fault, FileChange, IMAGE_TOKENS, Opaque, Operation, ToolResult, Usage,
@@ -10,6 +9,7 @@ use polyloop_session::item::{
 use polyloop_session::policy::{Effect, Judgement, Leave, Mode, Rule, Says};
 use polyloop_session::state::Fate;
 use polyloop_session::wait::{Answer, Ask, Given, Who};
+use polyloop_session::{LogEntry, Seq, SessionId};
 use serde_json::Value;
 
 use super::make::{
@@ -148,6 +148,47 @@ fn every_newer_event_comes_back_whole_and_is_spelled_so() {
     for (event, spelled) in rows {
         comes_back(event, spelled);
     }
+}
+
+#[test]
+fn forks_and_undo_come_back_whole_and_are_spelled_so() {
+    let forked = Event::Forked {
+        session: SessionId::parse("a-1").unwrap(),
+        upto: Seq(7),
+        by: Who::via("rest"),
+    };
+    let spelled = r#"{"type":"forked","session":"a-1","upto":7,"by":{"via":"rest"}}"#;
+    comes_back(forked, spelled);
+    let file = FileChange {
+        path: "a".into(),
+        operation: Operation::Delete,
+        mode: Some(0o640),
+        before_blob: Some("00ff".into()),
+        ..FileChange::default()
+    };
+    let files = vec![file];
+    let (made, removed) = (vec!["new".into()], Vec::new());
+    let touched = Event::FilesTouched { item: item(4), files: files.clone(), made, removed };
+    let spelled = [
+        r#"{"type":"files_touched","item":4,"files":[{"path":"a","operation":{"kind":"delete"},"#,
+        r#""mode":416,"before_blob":"00ff"}],"made":["new"]}"#,
+    ];
+    comes_back(touched, &spelled.concat());
+    let undone = Event::Undone {
+        items: vec![item(4)],
+        files: Vec::new(),
+        made: Vec::new(),
+        removed: vec!["new".into()],
+        skipped: vec![Skipped { path: "b".into(), reason: "why".into() }],
+        cwd: Some("/p".into()),
+        by: by(),
+        tokens: 3,
+    };
+    let spelled = [
+        r#"{"type":"undone","items":[4],"removed":["new"],"skipped":[{"path":"b","reason":"why"}],"#,
+        r#""cwd":"/p","by":{"via":"unified","name":"Ada"},"tokens":3}"#,
+    ];
+    comes_back(undone, &spelled.concat());
 }
 
 #[test]

@@ -86,7 +86,13 @@ fn copy_lines(
     while let Some(line) = lines.next()? {
         // What long texts say makes no difference here.
         let read = match line.text() {
-            Some(text) => store.codec.read(text, &|_| Some(String::new())),
+            Some(text) => match store.codec.read(text, &|_| Some(String::new())) {
+                // Or all the difference.
+                Line::Damaged { seq: None, .. } => {
+                    store.codec.read(text, &|name| store.blob(&fork.from, name))
+                }
+                read => read,
+            },
             None => Line::Damaged { seq: None, why: String::new() },
         };
         let seq = match &read {
@@ -147,7 +153,7 @@ fn is_wanted(name: &str, upto: Seq) -> bool {
     if name.is_empty() || name.starts_with('.') || name.ends_with(ENDING) {
         return false;
     }
-    let of_entry = name.split_once('-').and_then(|(seq, _)| seq.parse::<u64>().ok());
+    let of_entry = name.split('-').next().and_then(|seq| seq.parse::<u64>().ok());
     of_entry.is_none_or(|seq| seq <= upto.0)
 }
 
@@ -180,8 +186,8 @@ mod tests {
 
     #[test]
     fn only_files_of_copied_entries_and_kept_contents_are_linked() {
-        let wanted = ["7-0", "12-3", "kept-ab12", "ab12"];
-        let unwanted = ["13-0", "99999999-1", "", ".x", "kept-ab.tmp"];
+        let wanted = ["7-0", "12-3", "12", "kept-ab12", "ab12"];
+        let unwanted = ["13-0", "13", "99999999-1", "", ".x", "kept-ab.tmp"];
         assert!(wanted.iter().all(|name| is_wanted(name, Seq(12))));
         assert!(!unwanted.iter().any(|name| is_wanted(name, Seq(12))));
     }
