@@ -1,6 +1,7 @@
 //! What one connection alone is told, with and without a session's stamp.
 
 use polyloop_session::context::{ContextInfo, Strategy};
+use polyloop_session::item::Usage;
 use polyloop_session::policy::Mode;
 use polyloop_session::{Seq, Timestamp};
 use serde_json::{Value, json};
