@@ -57,7 +57,7 @@ pub(crate) fn before_call(state: &State, turn: &Turn, limits: &Limits) -> Room {
             return Room::Summarise;
         }
     }
-    if used <= tokens_max {
+    if fits(state, limits) {
         return Room::Enough;
     }
     let large = results(line, 0, tokens_max / RESULT_SHARE_MAX);
@@ -67,9 +67,11 @@ pub(crate) fn before_call(state: &State, turn: &Turn, limits: &Limits) -> Room {
     }
 }
 
-/// Whether the next call fits as it is.
+/// Whether the next call fits as it is. A provider that counted more than the window and answered
+/// all the same is asked again, unless our own count says no.
 pub(crate) fn fits(state: &State, limits: &Limits) -> bool {
-    used_now(state, limits) <= state.tokens_max(limits)
+    let counted = state.line().tokens().saturating_add(overhead(state, limits));
+    used_now(state, limits).min(counted) <= state.tokens_max(limits)
 }
 
 /// What is in use, with what instructions and tools take by now.
