@@ -311,8 +311,13 @@ fn reply(reply: Reply) -> Value {
 fn context_info(text: &str) {
     let tokens = 45_312;
     let strategy = Strategy::Threshold;
-    let info =
-        ContextInfo { tokens, tokens_max: 128_000, pieces: 87, strategy, spent: Usage::default() };
+    let info = ContextInfo {
+        tokens,
+        tokens_max: 128_000,
+        pieces: 87,
+        strategy,
+        spent: Default::default(),
+    };
     is_like(&text.replace("45231", "45312"), reply(Reply::ContextInfo(info)));
 }
 
