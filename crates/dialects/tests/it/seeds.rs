@@ -10,7 +10,7 @@ use polyloop_dialects::agentloop::Agentloop;
 use polyloop_dialects::{Complaint, Dialect, Reply};
 use polyloop_session::context::{ContextInfo, Strategy};
 use polyloop_session::event::{Level, Outcome, Window};
-use polyloop_session::item::{Fault, ItemKind, ToolResult, Usage};
+use polyloop_session::item::{Fault, ItemKind, ToolResult};
 use polyloop_session::policy::Effect;
 use polyloop_session::{Event, Seq};
 use serde_json::{Value, json};
