@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use polyloop_agent::log::files::Files;
 use polyloop_agent::log::{Flush, Folded, LinePlace, Log, Occasion, OpenMode, Summary};
-use polyloop_session::{LogEntry, Seq, State};
+use polyloop_session::{Event, LogEntry, Seq, State};
 use tempfile::TempDir;
 
 use super::client::Client;
@@ -209,4 +209,31 @@ async fn lists_and_pages_use_the_index() {
     let end = lines.len();
     assert_eq!(page.len(), 3);
     assert_eq!(page.last(), lines.get(end - 4));
+}
+
+/// While a session goes on, an index is written after a compaction, or when much came in.
+#[tokio::test]
+async fn a_turn_s_end_writes_an_index_when_it_is_worth_it() {
+    let all = long_story().await;
+    let dir = temp_dir();
+    let log = open(dir.path());
+    let mut opened = log.open(&id("s"), OpenMode::OrCreate).await.unwrap().unwrap();
+    let (mut state, mut written) = (State::default(), Vec::new());
+    let path = dir.path().join("s.index");
+    for entry in &all {
+        let last = state.last_seq();
+        opened.writer.append(last, std::slice::from_ref(entry), Flush::Process).await.unwrap();
+        state.apply(entry);
+        if matches!(entry.event, Event::TurnEnded { .. }) {
+            opened.writer.keep(&state, Occasion::TurnEnded).await;
+            if path.exists() {
+                written.push(entry.seq);
+                std::fs::remove_file(&path).unwrap();
+            }
+        }
+    }
+    let compacted = all.iter().find(|entry| matches!(entry.event, Event::Compacted { .. }));
+    let after = compacted.expect("the story has one").seq;
+    assert_eq!(written.len(), 1, "{written:?}");
+    assert!(written[0] > after);
 }

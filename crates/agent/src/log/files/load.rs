@@ -101,6 +101,7 @@ fn load(store: &Arc<Store>, id: &SessionId, file: File) -> io::Result<Opened> {
     let since = Since {
         bytes: pass.bytes - from,
         index_bytes: 0,
+        compacted: false,
         turns: pass.folded.turns.clone(),
         beside: Beside::of(&pass.folded),
     };

@@ -42,6 +42,8 @@ pub(super) struct Since {
     pub bytes: u64,
     /// How long that index was.
     pub index_bytes: u64,
+    /// The conversation was made shorter, so that a new one is short and saves much.
+    pub compacted: bool,
     pub turns: Vec<Seq>,
     pub beside: Beside,
 }
@@ -122,8 +124,10 @@ impl FileWriter {
         self.since.bytes += text.len() as u64;
         for entry in entries {
             self.since.beside.take(entry);
-            if matches!(entry.event, Event::TurnStarted { .. }) {
-                self.since.turns.push(entry.seq);
+            match entry.event {
+                Event::TurnStarted { .. } => self.since.turns.push(entry.seq),
+                Event::Compacted { .. } => self.since.compacted = true,
+                _ => {}
             }
         }
         if let Some(known) = lock(&self.store.known).get_mut(&self.id) {
@@ -156,7 +160,8 @@ impl FileWriter {
         }
         let due = match occasion {
             Occasion::TurnEnded => {
-                self.since.bytes >= self.since.index_bytes.max(INDEX_EVERY_BYTES)
+                let much = self.since.bytes >= self.since.index_bytes.max(INDEX_EVERY_BYTES);
+                much || self.since.compacted
             }
             Occasion::Leaving => self.since.bytes > 0,
         };
@@ -283,7 +288,10 @@ impl Writer for FileWriter {
             let index_bytes = text.len() as u64;
             let write = move || index::write(&*disk, &path, &text);
             match tokio::task::spawn_blocking(write).await {
-                Ok(Ok(())) => (self.since.bytes, self.since.index_bytes) = (0, index_bytes),
+                Ok(Ok(())) => {
+                    (self.since.bytes, self.since.compacted) = (0, false);
+                    self.since.index_bytes = index_bytes;
+                }
                 // Without one the session's file is read from an earlier place, or whole.
                 failed => tracing::debug!(session = %self.id, ?failed, "no index"),
             }
