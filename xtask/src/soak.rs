@@ -46,6 +46,9 @@ pub struct Options {
     /// How many of those that are judged safe are run, and watched
     #[arg(long, default_value_t = 10_000)]
     runs: u32,
+    /// How many stores are tried on a disk that fails
+    #[arg(long, default_value_t = 10_000)]
+    stores: u32,
     /// One of the checks alone
     #[arg(long, value_enum)]
     only: Option<Only>,
@@ -61,6 +64,7 @@ enum Only {
     Frames,
     Stay,
     Judge,
+    Disk,
 }
 
 pub fn run(place: &Place, options: &Options) -> bool {
@@ -74,6 +78,7 @@ pub fn run(place: &Place, options: &Options) -> bool {
         stays,
         commands,
         runs,
+        stores,
         only,
         install,
     } = options;
@@ -103,6 +108,9 @@ pub fn run(place: &Place, options: &Options) -> bool {
     }
     if wanted(Only::Properties) {
         steps.run("properties", &[], || properties(place, *cases, *seed));
+    }
+    if wanted(Only::Disk) {
+        steps.run("disks that fail", &[], || disks(place, *stores, *seed));
     }
     if wanted(Only::Judge) {
         steps.run("commands judged and run", &[], || judge(place, *commands, *runs, *seed));
@@ -171,6 +179,15 @@ fn properties(place: &Place, cases: u32, seed: u64) -> Result<(), String> {
     let mut tests = place.cargo(&["test", "--release", "--package", "polyloop-session"]);
     tests.args(["--test", "it"]);
     tests.env("POLYLOOP_CASES", cases.to_string()).env("POLYLOOP_SEED", seed.to_string());
+    show(&mut tests, SOAK_TIME_MAX)
+}
+
+/// Stores on a disk that fails; see crates/agent/tests/it/disk.rs.
+fn disks(place: &Place, stores: u32, seed: u64) -> Result<(), String> {
+    println!("POLYLOOP_CASES={stores} POLYLOOP_SEED={seed}");
+    let mut tests = place.cargo(&["test", "--release", "--package", "polyloop-agent"]);
+    tests.args(["--test", "it", "disk::", "--", "--nocapture"]);
+    tests.env("POLYLOOP_CASES", stores.to_string()).env("POLYLOOP_SEED", seed.to_string());
     show(&mut tests, SOAK_TIME_MAX)
 }
 

@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, SelectAll};
 use polyloop_session::command::WaitReply;
 use polyloop_session::context::{self, ContextInfo};
-use polyloop_session::decide::{deadline, expire};
+use polyloop_session::decide::expire;
 use polyloop_session::event::{Level, Setting, Settings};
 use polyloop_session::policy::Mode;
 use polyloop_session::recover::recover_with;
@@ -41,11 +41,14 @@ use crate::tool::{Place, ToolSpec};
 
 mod attach;
 mod decisions;
+mod due;
 mod room;
 mod undo;
 mod work;
 
 pub use undo::{UndoError, Undone};
+
+use due::{Due, run_out};
 
 pub const MAILBOX_REQUESTS_MAX: usize = 64;
 
@@ -197,6 +200,8 @@ pub(crate) struct Actor<V: View> {
     /// Where the running turn works.
     place: Option<(TurnId, Arc<Place>)>,
     room: room::Room,
+    /// The request that runs out next.
+    due: Option<Due>,
     /// The server stops: what runs is wound down, and nothing begins.
     closing: bool,
 }
@@ -241,6 +246,7 @@ impl<V: View> Actor<V> {
             performers: SelectAll::new(),
             running: HashMap::new(),
             place: None,
+            due: None,
             room: room::Room::default(),
             closing: false,
         };
@@ -312,9 +318,7 @@ impl<V: View> Actor<V> {
         self.advance().await?;
         loop {
             self.audience.tidy();
-            let timeout = self.kit.approval_timeout.map(|t| t.as_millis() as i64);
-            let wake = deadline(&self.state, timeout)
-                .map(|at| Duration::from_millis((at.0 - clock::now().0).max(0) as u64));
+            let due = self.due();
             let idle = self.audience.is_empty() && self.state.turn().is_none();
             tokio::select! {
                 request = self.mailbox.recv() => match request {
@@ -327,8 +331,9 @@ impl<V: View> Actor<V> {
                 Some(first) = self.performers.next(), if !self.performers.is_empty() => {
                     self.take_in(first).await?;
                 }
-                () = tokio::time::sleep(wake.unwrap_or_default()), if wake.is_some() => {
-                    let events = expire(&self.state, clock::now(), timeout);
+                Some(due) = run_out(due) => {
+                    let timeout = self.kit.approval_timeout.map(|t| t.as_millis() as i64);
+                    let events = expire(&self.state, due.at, timeout);
                     self.record(events).await?;
                 }
                 () = self.audience.left() => {}

@@ -15,6 +15,7 @@ pub mod place;
 pub mod rules;
 pub mod sessions;
 pub mod shell;
+mod sqlite;
 pub mod subscriber;
 pub mod todos;
 pub mod tokens;

@@ -57,7 +57,7 @@ pub(crate) fn before_call(state: &State, turn: &Turn, limits: &Limits) -> Room {
             return Room::Summarise;
         }
     }
-    if used <= tokens_max {
+    if fits(state, limits) {
         return Room::Enough;
     }
     let large = results(line, 0, tokens_max / RESULT_SHARE_MAX);
@@ -67,9 +67,11 @@ pub(crate) fn before_call(state: &State, turn: &Turn, limits: &Limits) -> Room {
     }
 }
 
-/// Whether the next call fits as it is.
+/// Whether the next call fits as it is. A provider that counted more than the window and answered
+/// all the same is asked again, unless our own count says no.
 pub(crate) fn fits(state: &State, limits: &Limits) -> bool {
-    used_now(state, limits) <= state.tokens_max(limits)
+    let counted = state.line().tokens().saturating_add(overhead(state, limits));
+    used_now(state, limits).min(counted) <= state.tokens_max(limits)
 }
 
 /// What is in use, with what instructions and tools take by now.
@@ -132,16 +134,15 @@ fn trimmed(
     Some(Event::Trimmed { items, stub, stub_tokens, tokens_before, tokens_after, window })
 }
 
-/// What fills the window, for people.
-pub(crate) fn floor(state: &State, turn: &Turn, limits: &Limits) -> Fault {
-    let (used, tokens_max) = (used_now(state, limits), state.tokens_max(limits));
+/// What fills the window, part by part, for people.
+pub(crate) fn filled(state: &State, turn: &Turn, limits: &Limits) -> String {
     let (mut earlier, mut asked, mut work) = (0_u64, 0_u64, 0_u64);
     for piece in state.line().pieces() {
         let own = matches!(piece.piece, Piece::User { .. }) && piece.seq == turn.id.0;
-        let sum = match () {
-            () if own => &mut asked,
-            () if piece.seq < turn.id.0 => &mut earlier,
-            () => &mut work,
+        let sum = match piece.seq < turn.id.0 {
+            _ if own => &mut asked,
+            true => &mut earlier,
+            false => &mut work,
         };
         *sum = sum.saturating_add(piece.tokens);
     }
@@ -152,15 +153,23 @@ pub(crate) fn floor(state: &State, turn: &Turn, limits: &Limits) -> Fault {
         ("the newest message", asked),
         ("the work on it so far", work),
     ];
-    let parts: Vec<String> = parts
-        .iter()
-        .filter(|(_, tokens)| *tokens > 0)
-        .map(|(what, tokens)| format!("{what} {tokens}"))
-        .collect();
+    let parts = parts.iter().filter(|(_, tokens)| *tokens > 0);
+    let parts: Vec<String> = parts.map(|(what, tokens)| format!("{what} {tokens}")).collect();
+    parts.join(", ")
+}
+
+/// The fault of a turn whose next call does not fit.
+pub(crate) fn floor(state: &State, turn: &Turn, limits: &Limits) -> Fault {
+    let (used, tokens_max) = (used_now(state, limits), state.tokens_max(limits));
+    let filled = filled(state, turn, limits);
+    let bare = Fault::new(FLOOR_CODE, "");
+    let advice = match turn.is_hopeless(&bare) {
+        true => "This message was left out of the conversation: send a shorter one, or choose",
+        false => "What was done stands: go on with less, or choose",
+    };
     let message = format!(
         "The conversation takes {used} of the {tokens_max} tokens of the model's window and cannot \
-         be made shorter: {}. Send a shorter message, or choose a model with a larger window",
-        parts.join(", ")
+         be made shorter: {filled}. {advice} a model with a larger window"
     );
-    Fault::new(FLOOR_CODE, message)
+    Fault { message: message.into(), ..bare }
 }

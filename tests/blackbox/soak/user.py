@@ -176,6 +176,7 @@ class Session:
             self._two_calls: 1,
             self._safe: 1,
             self._talk: 1,
+            self._full: 2,
         }
         return self.random.choices(list(kinds), list(kinds.values()))[0]()
 
@@ -214,6 +215,10 @@ class Session:
 
     def _safe(self) -> str:
         return f"say: I look around.\nrun: ls\n{self._stream()}"
+
+    def _full(self) -> str:
+        """A window that is full between two calls: room is made there."""
+        return f"usage: 120000 100\nrun: ls\nsay: {self.name('full')}\n{self._stream()}"
 
     def _talk(self) -> str:
         return f"Hello, this is {self.name('talk')}"

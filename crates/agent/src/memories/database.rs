@@ -3,35 +3,24 @@
 //! A file that is not ours is left as it is. Several servers may have the same file: whatever
 //! depends on what is there is read in the transaction that writes.
 
-use std::fs::{OpenOptions, Permissions};
-use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::time::Duration;
 
-use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension as _, Transaction, TransactionBehavior,
-    params,
-};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use super::search::plain;
 use super::{MEMORIES_PER_USER_MAX, MemoriesError, USERS_MAX};
+use crate::sqlite::{self, NotOpened, Older, Schema};
 
-/// `PRAGMA application_id`, which says that a database is ours: "Pmem".
-pub(super) const APPLICATION_ID: u32 = 0x506d_656d;
+/// Says that a database is ours: "Pmem".
+const APPLICATION_ID: u32 = 0x506d_656d;
 /// Counts up when the tables change.
-pub(super) const SCHEMA_VERSION: u32 = 1;
-/// How long another program may keep the database locked.
-const BUSY_MS_MAX: u64 = 2_000;
-/// Memories are their user's own.
-const FILE_MODE: u32 = 0o600;
-const DIR_MODE: u32 = 0o700;
+const SCHEMA_VERSION: u32 = 1;
 const PAGE_BYTES: u64 = 4_096;
 
 /// Memories that are written again get a new id, so that ids tell which are newer. `words` is the
 /// index, by their ids: it holds each three characters that stand together, so that a part of a
 /// word finds it, in every language and in code; and no text, only where they are.
-const SCHEMA: &str = "
+const TABLES: &str = "
     CREATE TABLE users (
         id INTEGER PRIMARY KEY,
         name TEXT NOT NULL UNIQUE
@@ -46,59 +35,32 @@ const SCHEMA: &str = "
     CREATE VIRTUAL TABLE words
         USING fts5(key, value, content = '', contentless_delete = 1, tokenize = 'trigram');";
 
+const SCHEMA: Schema = Schema {
+    owner: APPLICATION_ID,
+    version: SCHEMA_VERSION,
+    tables: TABLES,
+    older: Older::Foreign,
+};
+
 /// Opens the database, which is made if there is none.
 pub(super) fn open(path: &Path, bytes_max: u64) -> Result<Connection, MemoriesError> {
-    let unusable = |why: &dyn std::fmt::Display| MemoriesError::Unusable {
-        path: path.into(),
-        why: why.to_string(),
-    };
-    if let Some(dir) = path.parent() {
-        let made = std::fs::DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir);
-        made.map_err(|error| unusable(&error))?;
-    }
-    // SQLite would make it readable for everyone, and gives its own files the mode of this one. A
-    // file that is there is not opened: closing it would take SQLite's locks away.
-    match OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(unusable(&error)),
-        Ok(_) | Err(_) => {}
-    }
-    let prepared = || -> rusqlite::Result<Result<Connection, MemoriesError>> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(Duration::from_millis(BUSY_MS_MAX))?;
-        if connection.is_readonly("main")? {
-            return Ok(Err(unusable(&"it cannot be written")));
-        }
-        if let Err(refused) = prepare(&mut connection, path)? {
-            return Ok(Err(refused));
-        }
-        // Others can read it while we write. Where that is not possible (some network file
-        // systems) it stays as it is, which is as safe.
-        let _: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    let bounded = sqlite::open(path, &SCHEMA).and_then(|connection| {
         bound(&connection, bytes_max)?;
-        Ok(Ok(connection))
-    };
-    match prepared() {
-        Ok(Ok(connection)) => {
-            // Ours, so it may be closed to others if somebody made it otherwise.
-            let mode = std::fs::metadata(path).map(|found| found.permissions().mode());
-            if mode.is_ok_and(|mode| mode & 0o077 != 0) {
-                let _ = std::fs::set_permissions(path, Permissions::from_mode(FILE_MODE));
-            }
-            Ok(connection)
+        Ok(connection)
+    });
+    bounded.map_err(|why| match why {
+        NotOpened::Foreign => MemoriesError::Foreign { path: path.into() },
+        NotOpened::Newer { found, known } => {
+            MemoriesError::Newer { path: path.into(), found, known }
         }
-        Ok(Err(refused)) => Err(refused),
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-            Err(MemoriesError::Foreign { path: path.into() })
-        }
-        Err(error) => Err(unusable(&error)),
-    }
+        NotOpened::Unusable { why } => MemoriesError::Unusable { path: path.into(), why },
+    })
 }
 
 /// A database that is no file.
 pub(super) fn unkept(bytes_max: u64) -> rusqlite::Result<Connection> {
     let connection = Connection::open_in_memory()?;
-    connection.execute_batch(SCHEMA)?;
+    connection.execute_batch(TABLES)?;
     bound(&connection, bytes_max)?;
     Ok(connection)
 }
@@ -109,31 +71,6 @@ fn bound(connection: &Connection, bytes_max: u64) -> rusqlite::Result<()> {
     let pages = i64::try_from(bytes_max / PAGE_BYTES).unwrap_or(i64::MAX);
     let set = format!("PRAGMA max_page_count = {pages}");
     connection.query_row(&set, [], |_| Ok(()))
-}
-
-/// Finds out whose database it is before anything is changed.
-fn prepare(
-    connection: &mut Connection,
-    path: &Path,
-) -> rusqlite::Result<Result<(), MemoriesError>> {
-    let at = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let number = |name| at.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let (owner, version) = (number("application_id")?, number("user_version")?);
-    let things: i64 = at.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    let (ours, known) = (i64::from(APPLICATION_ID), i64::from(SCHEMA_VERSION));
-    if owner == ours && version > known {
-        return Ok(Err(MemoriesError::Newer { path: path.into(), found: version, known }));
-    }
-    if owner == ours && version == known {
-        return Ok(Ok(()));
-    }
-    if (owner, version, things) != (0, 0, 0) {
-        return Ok(Err(MemoriesError::Foreign { path: path.into() }));
-    }
-    at.execute_batch(SCHEMA)?;
-    at.pragma_update(None, "application_id", ours)?;
-    at.pragma_update(None, "user_version", known)?;
-    at.commit().map(Ok)
 }
 
 /// The id of a user who has memories.

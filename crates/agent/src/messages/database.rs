@@ -3,33 +3,23 @@
 //! A file that is not ours is left as it is. One of an older version is emptied, not converted: all
 //! that it says can be read from the logs again.
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
-use std::time::Duration;
 
 use polyloop_session::{LogEntry, Seq, SessionId};
-use rusqlite::{
-    Connection, ErrorCode, OpenFlags, OptionalExtension, Row, Transaction, TransactionBehavior,
-    params,
-};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use sha2::{Digest, Sha256};
 
 use super::fold;
 use super::{Message, MessagesError, PAGE_BYTES_MAX, Page, Role};
+use crate::sqlite::{self, NotOpened, Older, Schema};
 
-/// `PRAGMA application_id`, which says that a database is ours: "Pmsg".
-pub(super) const APPLICATION_ID: u32 = 0x506d_7367;
+/// Says that a database is ours: "Pmsg".
+const APPLICATION_ID: u32 = 0x506d_7367;
 /// Counts up when the tables change, or when something else becomes a message.
-pub(super) const SCHEMA_VERSION: u32 = 1;
-/// How long another program may keep the database locked.
-const BUSY_MS_MAX: u64 = 2_000;
-/// Conversations are their user's own.
-const FILE_MODE: u32 = 0o600;
-const DIR_MODE: u32 = 0o700;
+const SCHEMA_VERSION: u32 = 1;
 
 /// With row ids: texts are long, and a table without them would keep those in its inner pages.
-const SCHEMA: &str = "
+const TABLES: &str = "
     DROP TABLE IF EXISTS messages;
     DROP TABLE IF EXISTS progress;
     CREATE TABLE messages (
@@ -60,70 +50,30 @@ impl Mark {
     }
 }
 
+const SCHEMA: Schema = Schema {
+    owner: APPLICATION_ID,
+    version: SCHEMA_VERSION,
+    tables: TABLES,
+    older: Older::Emptied,
+};
+
 /// Opens the database, which is made if there is none.
 pub(super) fn open(path: &Path) -> Result<Connection, MessagesError> {
-    let unusable = |error: &dyn std::fmt::Display| MessagesError::unusable(path, error);
-    if let Some(dir) = path.parent() {
-        let made = std::fs::DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir);
-        made.map_err(|error| unusable(&error))?;
-    }
-    // SQLite would make it readable for everyone, and gives its own files the mode of this one.
-    let mut options = OpenOptions::new();
-    let made = options.write(true).create(true).truncate(false).mode(FILE_MODE).open(path);
-    made.map_err(|error| unusable(&error))?;
-    let prepared = || -> rusqlite::Result<Result<Connection, MessagesError>> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection = Connection::open_with_flags(path, flags)?;
-        connection.busy_timeout(Duration::from_millis(BUSY_MS_MAX))?;
-        if connection.is_readonly("main")? {
-            return Ok(Err(unusable(&"it cannot be written")));
-        }
-        if let Err(refused) = prepare(&mut connection, path)? {
-            return Ok(Err(refused));
-        }
-        // Others can read it while we write. Where that is not possible (some network file
-        // systems) it stays as it is, which is as safe.
-        let mode: String =
-            connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    let opened = sqlite::open(path, &SCHEMA).and_then(|connection| {
+        let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if mode == "wal" {
             // A crash of the machine may then lose the last rows, which are read again.
             connection.pragma_update(None, "synchronous", "NORMAL")?;
         }
-        Ok(Ok(connection))
-    };
-    match prepared() {
-        Ok(done) => done,
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
-            Err(MessagesError::Foreign { path: path.into() })
+        Ok(connection)
+    });
+    opened.map_err(|why| match why {
+        NotOpened::Foreign => MessagesError::Foreign { path: path.into() },
+        NotOpened::Newer { found, known } => {
+            MessagesError::Newer { path: path.into(), found, known }
         }
-        Err(error) => Err(unusable(&error)),
-    }
-}
-
-/// Finds out whose database it is before anything is changed.
-fn prepare(
-    connection: &mut Connection,
-    path: &Path,
-) -> rusqlite::Result<Result<(), MessagesError>> {
-    let at = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let number = |name| at.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let (owner, version) = (number("application_id")?, number("user_version")?);
-    let things: i64 = at.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    let (ours, known) = (i64::from(APPLICATION_ID), i64::from(SCHEMA_VERSION));
-    if owner == ours && version == known {
-        return Ok(Ok(()));
-    }
-    if owner == ours && version > known {
-        return Ok(Err(MessagesError::Newer { path: path.into(), found: version, known }));
-    }
-    let is_new = (owner, version, things) == (0, 0, 0);
-    if owner != ours && !is_new {
-        return Ok(Err(MessagesError::Foreign { path: path.into() }));
-    }
-    at.execute_batch(SCHEMA)?;
-    at.pragma_update(None, "application_id", ours)?;
-    at.pragma_update(None, "user_version", known)?;
-    at.commit().map(Ok)
+        NotOpened::Unusable { why } => MessagesError::unusable(path, &why),
+    })
 }
 
 pub(super) fn mark(connection: &Connection, id: &SessionId) -> rusqlite::Result<Option<Mark>> {

@@ -2,7 +2,6 @@
 //!
 //! Never through a link. If it cannot be made, what was made above it is removed again.
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use polyloop_session::Text;
@@ -39,11 +38,7 @@ impl Tool for CreateDir {
         args: &'a str,
         place: &'a Place,
     ) -> BoxFuture<'a, Result<Judgement, Text>> {
-        let wanted = match Wanted::parse(args) {
-            Ok(wanted) => wanted,
-            Err(why) => return std::future::ready(Err(why)).boxed(),
-        };
-        judge_blocking("create_dir", Effect::Edit, place, move |place| {
+        judge_blocking("create_dir", Effect::Edit, Wanted::parse(args), place, |wanted, place| {
             let target = wanted.target(place)?;
             wanted.is_there(&target)?;
             let path = target.shown();
@@ -63,8 +58,7 @@ impl Tool for CreateDir {
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        edit("create_dir", run, |run, notes| {
-            let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
+        edit("create_dir", run, Wanted::parse, |wanted, run, notes| {
             let target = wanted.target(&run.place)?;
             let path = target.shown();
             if wanted.is_there(&target)? {

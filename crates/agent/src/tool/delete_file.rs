@@ -7,7 +7,6 @@
 use std::os::fd::OwnedFd;
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use polyloop_session::Text;
@@ -56,11 +55,7 @@ impl Tool for DeleteFile {
         args: &'a str,
         place: &'a Place,
     ) -> BoxFuture<'a, Result<Judgement, Text>> {
-        let wanted = match Wanted::parse(args) {
-            Ok(wanted) => wanted,
-            Err(why) => return std::future::ready(Err(why)).boxed(),
-        };
-        judge_blocking("delete_file", Effect::Edit, place, move |place| {
+        judge_blocking("delete_file", Effect::Edit, Wanted::parse(args), place, |wanted, place| {
             let (target, found) = wanted.find(place)?;
             match found.kind {
                 Kind::File => found.judge_file(&target),
@@ -70,13 +65,12 @@ impl Tool for DeleteFile {
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        edit("delete_file", run, |run, notes| {
-            let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
+        edit("delete_file", run, Wanted::parse, |wanted, run, notes| {
             let (target, found) = wanted.find(&run.place)?;
             match found.kind {
                 Kind::File => found.delete_file(&target, run.place.journal.as_ref(), notes),
                 Kind::Directory if wanted.recursive => {
-                    found.delete_tree(&target, &wanted, run, notes)
+                    found.delete_tree(&target, wanted, run, notes)
                 }
                 Kind::Directory => {
                     let removed = vec![target.path.as_str().into()];
@@ -166,10 +160,10 @@ impl Wanted {
     ) -> Result<Judgement, String> {
         let path = target.shown();
         let held = Held::look(directory, target, place).map_err(|why| format!("{path}: {why}"))?;
+        let protected = held.protected_in_words();
         let does = match held.count {
             0 => format!("deletes the empty directory {path}"),
             count if self.recursive => {
-                let protected = held.protected_in_words();
                 format!("deletes the directory {path} and all {count} things in it{protected}")
             }
             _ => return Err(not_empty(target)),
@@ -178,7 +172,6 @@ impl Wanted {
             true => ("delete_all", " and all that is in it", Risk::High),
             false => ("delete", "", Risk::Medium),
         };
-        let protected = held.protected_in_words();
         let edit = Edit {
             name: "delete_file",
             targets: &[&held.with(target)],

@@ -3,7 +3,6 @@
 //! Never guesses: a piece that is not there, or is there more than once, is an error that says
 //! so. Keeps every byte that is not replaced, line endings, the mode, and bytes that are no text.
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use polyloop_session::Text;
@@ -126,11 +125,7 @@ pub(super) fn judge<'a>(
     wanted: Result<Wanted, Text>,
     place: &'a Place,
 ) -> BoxFuture<'a, Result<Judgement, Text>> {
-    let wanted = match wanted {
-        Ok(wanted) => wanted,
-        Err(why) => return std::future::ready(Err(why)).boxed(),
-    };
-    judge_blocking(name, Effect::Edit, place, move |place| {
+    judge_blocking(name, Effect::Edit, wanted, place, move |wanted, place| {
         let (target, plan, places) = wanted.plan(place)?;
         let path = target.shown();
         let edit = Shown {
@@ -156,8 +151,7 @@ pub(super) fn start(
     run: Run,
     parse: impl FnOnce(&str) -> Result<Wanted, Text> + Send + 'static,
 ) -> BoxStream<'static, Progress> {
-    edit(name, run, |run, notes| {
-        let wanted = parse(&run.args).map_err(|why| why.to_string())?;
+    edit(name, run, parse, |wanted, run, notes| {
         let (target, plan, places) = wanted.plan(&run.place)?;
         notes.record(touches_of(&plan, Some(&target)))?;
         let changes =

@@ -21,6 +21,7 @@ mod changes;
 pub(super) mod diff;
 mod held;
 mod perform;
+mod reading;
 mod walk;
 
 pub(super) use args::Args;
@@ -29,6 +30,7 @@ pub(super) use changes::{
 };
 pub(super) use held::{HELD_MAX, Held, entries, open as open_directory};
 pub(super) use perform::{Done, Watch, edit, judge_blocking, look, noted, wait};
+pub(super) use reading::{Reading, judge_reading, run_reading};
 pub(super) use walk::{Entry, Kind, Order, Tree, name_of};
 
 /// What a reading tool gives at most; a longer text says how to get the rest.
@@ -246,7 +248,7 @@ fn astray(named: &str, real: &Path, inside: bool) -> String {
 }
 
 /// The judgement of a call that reads: below `target` as a whole, for a directory.
-pub(super) fn reads(name: &'static str, target: &Target, does: &str) -> Judgement {
+fn reads(name: &'static str, target: &Target, does: &str) -> Judgement {
     let path = target.shown();
     let key = Key { what: format!("{name}:{}", target.path).into(), risk: Risk::Medium };
     let inside = Judgement {

@@ -3,16 +3,15 @@
 //! In the order of their paths. Leaves out what ignore files leave out, never follows a link, and
 //! never enters Git's own directory.
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use globset::{GlobBuilder, GlobMatcher};
 use polyloop_session::Text;
-use polyloop_session::policy::{Effect, Judgement};
+use polyloop_session::policy::Judgement;
 
 use super::files::{
-    Args, Done, Kind, Links, Names, Order, PATH_HELP, TEXT_BYTES_MAX, Target, Tree, Watch,
-    judge_blocking, look, reads,
+    Args, Kind, Names, Order, PATH_HELP, Reading, TEXT_BYTES_MAX, Target, Tree, Watch,
+    judge_reading, run_reading,
 };
 use super::{Place, Progress, Run, Tool, ToolSpec};
 
@@ -72,23 +71,11 @@ impl Tool for Glob {
         args: &'a str,
         place: &'a Place,
     ) -> BoxFuture<'a, Result<Judgement, Text>> {
-        let wanted = match Wanted::parse(args) {
-            Ok(wanted) => wanted,
-            Err(why) => return std::future::ready(Err(why)).boxed(),
-        };
-        judge_blocking("glob", Effect::Read, place, move |place| {
-            let target = wanted.target(place)?;
-            Ok(reads("glob", &target, &format!("finds files by name in {}", target.shown())))
-        })
+        judge_reading::<Wanted>(args, place)
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        look("glob", run, |run, watch| {
-            let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
-            let target = wanted.target(&run.place)?;
-            target.check_asked(run)?;
-            find(&wanted, &target, &run.place, watch).map(Done::text)
-        })
+        run_reading(run, find)
     }
 }
 
@@ -100,9 +87,13 @@ struct Wanted {
     offset: usize,
 }
 
-impl Wanted {
+impl Reading for Wanted {
+    const NAME: &'static str = "glob";
+    const DOES: &'static str = "finds files by name in";
+    const NAMES: Names = Names::Any;
+
     fn parse(json: &str) -> Result<Wanted, Text> {
-        let args = Args::parse("glob", json)?;
+        let args = Args::parse(Self::NAME, json)?;
         let pattern = args.required(&["pattern"], "a glob such as **/*.rs")?;
         if pattern.starts_with('/') || pattern.split('/').any(|name| name == "..") {
             let why = "glob: `pattern` is relative and has no `..`; say in `path` where to look";
@@ -117,8 +108,8 @@ impl Wanted {
         Ok(Wanted { path, glob, include: include?, limit, offset })
     }
 
-    fn target(&self, place: &Place) -> Result<Target, String> {
-        Target::find(&self.path, place, Names::Any, Links::FollowInside)
+    fn path(&self) -> &str {
+        &self.path
     }
 }
 

@@ -3,17 +3,15 @@
 //! In the order of paths and lines, bounded in time, matches and bytes. Leaves out what ignore
 //! files leave out and what is binary; never follows a link, and never waits for a pipe.
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use globset::GlobMatcher;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use polyloop_session::Text;
-use polyloop_session::policy::{Effect, Judgement};
+use polyloop_session::policy::Judgement;
 
 use super::files::{
-    Args, Done, Kind, Links, Names, Order, PATH_HELP, Target, Tree, Watch, judge_blocking, look,
-    reads,
+    Args, Kind, Names, Order, PATH_HELP, Reading, Target, Tree, Watch, judge_reading, run_reading,
 };
 use super::{Place, Progress, Run, Tool, ToolSpec};
 
@@ -74,23 +72,11 @@ impl Tool for Grep {
         args: &'a str,
         place: &'a Place,
     ) -> BoxFuture<'a, Result<Judgement, Text>> {
-        let wanted = match Wanted::parse(args) {
-            Ok(wanted) => wanted,
-            Err(why) => return std::future::ready(Err(why)).boxed(),
-        };
-        judge_blocking("grep", Effect::Read, place, move |place| {
-            let target = wanted.target(place)?;
-            Ok(reads("grep", &target, &format!("searches {}", target.shown())))
-        })
+        judge_reading::<Wanted>(args, place)
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        look("grep", run, |run, watch| {
-            let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
-            let target = wanted.target(&run.place)?;
-            target.check_asked(run)?;
-            search(&wanted, &target, &run.place, watch).map(Done::text)
-        })
+        run_reading(run, search)
     }
 }
 
@@ -103,9 +89,13 @@ struct Wanted {
     offset: usize,
 }
 
-impl Wanted {
+impl Reading for Wanted {
+    const NAME: &'static str = "grep";
+    const DOES: &'static str = "searches";
+    const NAMES: Names = Names::Any;
+
     fn parse(json: &str) -> Result<Wanted, Text> {
-        let args = Args::parse("grep", json)?;
+        let args = Args::parse(Self::NAME, json)?;
         let pattern = args.required(&["pattern"], "a regular expression")?;
         if pattern.is_empty() || pattern.len() > PATTERN_BYTES_MAX {
             let why = format!("grep: `pattern` must have 1 to {PATTERN_BYTES_MAX} bytes");
@@ -131,8 +121,8 @@ impl Wanted {
         Ok(Wanted { path, regex, include: include.transpose()?, context, limit, offset })
     }
 
-    fn target(&self, place: &Place) -> Result<Target, String> {
-        Target::find(&self.path, place, Names::Any, Links::FollowInside)
+    fn path(&self) -> &str {
+        &self.path
     }
 }
 

@@ -3,16 +3,15 @@
 //! Shows everything that is in the directory itself; below, what ignore files leave out is named
 //! but not entered. Never follows a link.
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use globset::{GlobSet, GlobSetBuilder};
 use polyloop_session::Text;
-use polyloop_session::policy::{Effect, Judgement};
+use polyloop_session::policy::Judgement;
 
 use super::files::{
-    Args, Done, Entry, Kind, Links, Names, Order, PATH_HELP, TEXT_BYTES_MAX, Target, Tree, Watch,
-    judge_blocking, look, name_of, reads,
+    Args, Entry, Kind, Names, Order, PATH_HELP, Reading, TEXT_BYTES_MAX, Target, Tree, Watch,
+    judge_reading, name_of, run_reading,
 };
 use super::{Place, Progress, Run, Tool, ToolSpec};
 
@@ -69,23 +68,11 @@ impl Tool for Ls {
         args: &'a str,
         place: &'a Place,
     ) -> BoxFuture<'a, Result<Judgement, Text>> {
-        let wanted = match Wanted::parse(args) {
-            Ok(wanted) => wanted,
-            Err(why) => return std::future::ready(Err(why)).boxed(),
-        };
-        judge_blocking("ls", Effect::Read, place, move |place| {
-            let target = wanted.target(place)?;
-            Ok(reads("ls", &target, &format!("lists {}", target.shown())))
-        })
+        judge_reading::<Wanted>(args, place)
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        look("ls", run, |run, watch| {
-            let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
-            let target = wanted.target(&run.place)?;
-            target.check_asked(run)?;
-            list(&wanted, &target, &run.place, watch).map(Done::text)
-        })
+        run_reading(run, list)
     }
 }
 
@@ -97,9 +84,13 @@ struct Wanted {
     offset: usize,
 }
 
-impl Wanted {
+impl Reading for Wanted {
+    const NAME: &'static str = "ls";
+    const DOES: &'static str = "lists";
+    const NAMES: Names = Names::Any;
+
     fn parse(json: &str) -> Result<Wanted, Text> {
-        let args = Args::parse("ls", json)?;
+        let args = Args::parse(Self::NAME, json)?;
         let mut ignore = GlobSetBuilder::new();
         for glob in args.texts("ignore")? {
             let made = globset::Glob::new(glob.trim_end_matches('/'));
@@ -112,8 +103,8 @@ impl Wanted {
         Ok(Wanted { path, ignore, depth, limit, offset })
     }
 
-    fn target(&self, place: &Place) -> Result<Target, String> {
-        Target::find(&self.path, place, Names::Any, Links::FollowInside)
+    fn path(&self) -> &str {
+        &self.path
     }
 }
 

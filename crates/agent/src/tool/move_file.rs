@@ -5,7 +5,6 @@
 
 use std::os::fd::OwnedFd;
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use polyloop_session::Text;
@@ -48,11 +47,7 @@ impl Tool for MoveFile {
         args: &'a str,
         place: &'a Place,
     ) -> BoxFuture<'a, Result<Judgement, Text>> {
-        let wanted = match Wanted::parse(args) {
-            Ok(wanted) => wanted,
-            Err(why) => return std::future::ready(Err(why)).boxed(),
-        };
-        judge_blocking("move_file", Effect::Edit, place, move |place| {
+        judge_blocking("move_file", Effect::Edit, Wanted::parse(args), place, |wanted, place| {
             let Ends { from, to } = wanted.ends(place)?;
             check(&from, &to)?;
             let (source, target) = (from.shown(), to.shown());
@@ -75,8 +70,7 @@ impl Tool for MoveFile {
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        edit("move_file", run, |run, notes| {
-            let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
+        edit("move_file", run, Wanted::parse, |wanted, run, notes| {
             let Ends { from, to } = wanted.ends(&run.place)?;
             let file = rename(&from, &to, notes)?;
             let text = format!("Moved {} to {}.\n", from.shown(), to.shown());

@@ -7,14 +7,13 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use polyloop_session::Text;
-use polyloop_session::policy::{Effect, Judgement};
+use polyloop_session::policy::Judgement;
 
 use super::files::{
-    Args, Done, Links, Names, PATH_HELP, TEXT_BYTES_MAX, Target, Watch, judge_blocking, look, reads,
+    Args, Names, PATH_HELP, Reading, TEXT_BYTES_MAX, Target, Watch, judge_reading, run_reading,
 };
 use super::{Place, Progress, Run, Tool, ToolSpec};
 
@@ -61,23 +60,11 @@ impl Tool for Read {
         args: &'a str,
         place: &'a Place,
     ) -> BoxFuture<'a, Result<Judgement, Text>> {
-        let args = match Wanted::parse(args) {
-            Ok(args) => args,
-            Err(why) => return std::future::ready(Err(why)).boxed(),
-        };
-        judge_blocking("read", Effect::Read, place, move |place| {
-            let target = args.target(place)?;
-            Ok(reads("read", &target, &format!("reads {}", target.shown())))
-        })
+        judge_reading::<Wanted>(args, place)
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        look("read", run, |run, watch| {
-            let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
-            let target = wanted.target(&run.place)?;
-            target.check_asked(run)?;
-            read(&target, &wanted, watch).map(Done::text)
-        })
+        run_reading(run, read)
     }
 }
 
@@ -87,19 +74,23 @@ struct Wanted {
     limit: usize,
 }
 
-impl Wanted {
+impl Reading for Wanted {
+    const NAME: &'static str = "read";
+    const DOES: &'static str = "reads";
+    const NAMES: Names = Names::File;
+
     fn parse(json: &str) -> Result<Wanted, Text> {
-        let args = Args::parse("read", json)?;
+        let args = Args::parse(Self::NAME, json)?;
         let limit = args.limit(LINES_PRESET, usize::MAX)?;
         Ok(Wanted { path: args.path()?, offset: args.count("offset", 0)?, limit })
     }
 
-    fn target(&self, place: &Place) -> Result<Target, String> {
-        Target::find(&self.path, place, Names::File, Links::FollowInside)
+    fn path(&self) -> &str {
+        &self.path
     }
 }
 
-fn read(target: &Target, wanted: &Wanted, watch: &Watch) -> Result<String, String> {
+fn read(wanted: &Wanted, target: &Target, _: &Place, watch: &Watch) -> Result<String, String> {
     let opened = target.root.open_file(&target.relative).map_err(|error| {
         let why = target.explain(error);
         if why.contains("a directory, not") { format!("{why}; use ls") } else { why }

@@ -50,10 +50,9 @@ impl Tool for TodoWrite {
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        edit("todo_write", run, |run, _| {
-            let todos = parse(&run.args).map_err(|why| why.to_string())?;
-            let kept = todo_list::write(&run.place, &todos)?;
-            let mut text = todo_list::told(&todos);
+        edit("todo_write", run, parse, |todos, run, _| {
+            let kept = todo_list::write(&run.place, todos)?;
+            let mut text = todo_list::told(todos);
             if !kept {
                 text.push_str("(this session has no todos file; the list stands here alone)\n");
             }

@@ -3,7 +3,6 @@
 //! By a temporary file and a renaming: a reader sees the old content or the new one. Keeps the
 //! mode of a file that is there; never writes through a link.
 
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 use polyloop_session::Text;
@@ -47,11 +46,7 @@ impl Tool for WriteFile {
         args: &'a str,
         place: &'a Place,
     ) -> BoxFuture<'a, Result<Judgement, Text>> {
-        let wanted = match Wanted::parse(args) {
-            Ok(wanted) => wanted,
-            Err(why) => return std::future::ready(Err(why)).boxed(),
-        };
-        judge_blocking("write_file", Effect::Edit, place, move |place| {
+        judge_blocking("write_file", Effect::Edit, Wanted::parse(args), place, |wanted, place| {
             let (target, plan) = wanted.plan(place)?;
             let path = target.shown();
             let change = plan.changes().first();
@@ -77,8 +72,7 @@ impl Tool for WriteFile {
     }
 
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
-        edit("write_file", run, |run, notes| {
-            let wanted = Wanted::parse(&run.args).map_err(|why| why.to_string())?;
+        edit("write_file", run, Wanted::parse, |wanted, run, notes| {
             let (target, plan) = wanted.plan(&run.place)?;
             notes.record(touches_of(&plan, Some(&target)))?;
             let changes =

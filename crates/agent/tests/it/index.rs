@@ -200,7 +200,7 @@ async fn lists_and_pages_use_the_index() {
     std::fs::File::options().write(true).open(&path).unwrap().set_modified(modified).unwrap();
     let log = open(dir.path());
     assert_eq!(log.summary(&name).await.unwrap().unwrap(), summary);
-    assert_eq!(log.list().await.unwrap(), [summary.clone()]);
+    assert_eq!(log.list().await.unwrap(), std::slice::from_ref(&summary));
     let page = log.read(&name, Seq(1_990), Seq(2_000)).await.unwrap();
     assert_eq!(page, all[1_990..]);
     let from = log.line_place(&name, summary.lines - 6).await.unwrap();

@@ -428,6 +428,16 @@ impl<'a> Choices<'a> {
     fn compacted(&mut self) -> Event {
         let strategy = self.one(&[Context::Threshold, Context::Dummy]);
         let window = Window { tokens_max: self.number(), strategy, pieces: self.number() };
+        if self.maybe() {
+            return Event::Trimmed {
+                items: vec![ItemId(self.seq())],
+                stub: self.text(),
+                stub_tokens: self.number(),
+                tokens_before: self.number(),
+                tokens_after: self.number(),
+                window,
+            };
+        }
         Event::Compacted {
             call: CallId(self.seq()),
             upto: self.seq(),

@@ -10,7 +10,7 @@ use polyloop_dialects::agentloop::Agentloop;
 use polyloop_dialects::{Complaint, Dialect, Reply};
 use polyloop_session::context::{ContextInfo, Strategy};
 use polyloop_session::event::{Level, Outcome, Window};
-use polyloop_session::item::{Fault, ItemKind, ToolResult, Usage};
+use polyloop_session::item::{Fault, ItemKind, ToolResult};
 use polyloop_session::policy::Effect;
 use polyloop_session::{Event, Seq};
 use serde_json::{Value, json};
@@ -311,8 +311,13 @@ fn reply(reply: Reply) -> Value {
 fn context_info(text: &str) {
     let tokens = 45_312;
     let strategy = Strategy::Threshold;
-    let info =
-        ContextInfo { tokens, tokens_max: 128_000, pieces: 87, strategy, spent: Usage::default() };
+    let info = ContextInfo {
+        tokens,
+        tokens_max: 128_000,
+        pieces: 87,
+        strategy,
+        spent: Default::default(),
+    };
     is_like(&text.replace("45231", "45312"), reply(Reply::ContextInfo(info)));
 }
 

@@ -50,12 +50,12 @@ pub(super) fn compacted(state: &State, turn: &Turn, limits: &Limits) -> Result<E
     let left = tokens_after(line, upto, own, summary_tokens).saturating_add(overhead);
     let Some((tokens_before, tokens_after)) = calibrated(line.used_with(overhead), counted, left)
     else {
-        let floor = room::floor(state, turn, limits);
+        let filled = room::filled(state, turn, limits);
         let message = format!(
-            "Compaction was given up: it would leave {left} tokens of {counted}, no gain. {}",
-            floor.message
+            "Compaction was given up: it would leave {left} tokens of {counted}, no gain. The \
+             window is filled by: {filled}"
         );
-        return Err(Fault { message: message.into(), ..floor });
+        return Err(Fault::new(room::FLOOR_CODE, message));
     };
     let kept = line.pieces().iter().filter(|p| p.stays(upto, own)).count() as u64;
     let (tokens_max, strategy) = (state.tokens_max(limits), limits.strategy);

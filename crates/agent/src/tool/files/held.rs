@@ -15,14 +15,12 @@ use rustix::io::Errno;
 use sha2::{Digest as _, Sha256};
 
 use super::{Target, name_of};
-use crate::patch::{PATH_DEPTH_MAX, is_git_directory, is_protected};
+use crate::patch::{PATH_DEPTH_MAX, is_git_directory, is_protected, path};
 use crate::rules;
 use crate::tool::Place;
 
 /// Things in a directory that one call may take.
 pub(crate) const HELD_MAX: usize = 5_000;
-/// Protected paths that a sentence names before it only counts.
-const NAMED_MAX: usize = 3;
 
 #[derive(Default)]
 pub(crate) struct Held {
@@ -65,19 +63,19 @@ impl Held {
             if self.count > HELD_MAX {
                 return Err(too_many());
             }
-            let name_text = OsStr::from_bytes(name.to_bytes());
-            let path = here.path.join(name_text);
+            let text = OsStr::from_bytes(name.to_bytes());
+            let path = here.path.join(text);
             if !place.rules.is_empty() {
                 self.rules.push(place.rules.of_path(&path, &place.cwd));
             }
-            let protected = here.protected || is_git || is_protected(&name_text.to_string_lossy());
+            let protected = here.protected || is_git || is_protected(&text.to_string_lossy());
             if protected && !here.protected {
                 let below = path.strip_prefix(&target.real).unwrap_or(&path);
                 self.protected.push(target.below(below));
             }
             if *kind == FileType::Directory {
                 let inner = open(directory, name)
-                    .map_err(|errno| format!("cannot look into {}: {errno}", name_of(name_text)))?;
+                    .map_err(|errno| format!("cannot look into {}: {errno}", name_of(text)))?;
                 let inside = Here { path: &path, protected, depth: here.depth + 1 };
                 self.add(&inner, &inside, target, place)?;
             }
@@ -95,18 +93,11 @@ impl Held {
         }
     }
 
-    /// The protected paths in it, for a sentence that counts all of them.
+    /// The protected paths in it, for the end of a sentence about all of it.
     pub(crate) fn protected_in_words(&self) -> String {
-        let Some(named) = self.protected.get(..self.protected.len().min(NAMED_MAX)) else {
-            return String::new();
-        };
-        let more = match self.protected.len() - named.len() {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        match named {
+        match self.protected.as_slice() {
             [] => String::new(),
-            named => format!(", also what is protected: {}{more}", named.join(", ")),
+            paths => format!(", also what is protected: {}", path::list(paths)),
         }
     }
 

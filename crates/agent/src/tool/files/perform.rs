@@ -60,16 +60,19 @@ impl Watch {
     }
 }
 
-/// Judges off the async threads; `Err` of `judge` is a refusal, because it depends on the files.
-pub(crate) fn judge_blocking<'a>(
+/// Judges off the async threads what a call was given; `Err` of `judge` is a refusal, because it
+/// depends on the files.
+pub(crate) fn judge_blocking<'a, W: Send + 'static>(
     name: &'static str,
     effect: Effect,
+    wanted: Result<W, Text>,
     place: &'a Place,
-    judge: impl FnOnce(&Place) -> Result<Judgement, String> + Send + 'static,
+    judge: impl FnOnce(&W, &Place) -> Result<Judgement, String> + Send + 'static,
 ) -> BoxFuture<'a, Result<Judgement, Text>> {
     let place = place.clone();
     async move {
-        let judged = tokio::task::spawn_blocking(move || judge(&place)).await;
+        let wanted = wanted?;
+        let judged = tokio::task::spawn_blocking(move || judge(&wanted, &place)).await;
         let judged = judged.unwrap_or_else(|_| {
             Err("could not be judged; this is a fault of the server".to_owned())
         });
@@ -122,15 +125,20 @@ pub(crate) fn look(
 
 /// Runs a call that writes. It says what it is about to touch, and touches nothing before that is
 /// recorded.
-pub(crate) fn edit(
+pub(crate) fn edit<W>(
     name: &'static str,
     run: Run,
-    work: impl FnOnce(&Run, &Notes) -> Result<Done, String> + Send + 'static,
+    parse: impl FnOnce(&str) -> Result<W, Text> + Send + 'static,
+    work: impl FnOnce(&W, &Run, &Notes) -> Result<Done, String> + Send + 'static,
 ) -> BoxStream<'static, Progress> {
     if Args::parse(name, &run.args).is_ok_and(|args| args.is_patch()) {
         return ApplyPatch.run(run);
     }
-    noted(name, run, move |run, notes| work(run, notes).map_err(|why| prefixed(name, &why)))
+    noted(name, run, move |run, notes| {
+        let wanted = parse(&run.args).map_err(|why| why.to_string());
+        let done = wanted.and_then(|wanted| work(&wanted, run, notes));
+        done.map_err(|why| prefixed(name, &why))
+    })
 }
 
 /// The same, for work that names itself in its errors.
