@@ -126,6 +126,7 @@ async fn words_decisions_results_and_ends_reach_the_disk() {
             | Event::MessageQueued { .. }
             | Event::WaitSettled { .. }
             | Event::SessionClosed { .. }
+            | Event::FilesTouched { .. }
             | Event::TurnEnded { .. } => true,
             Event::ItemCompleted { result, .. } => result.is_some(),
             _ => false,

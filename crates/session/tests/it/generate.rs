@@ -18,7 +18,7 @@ use super::action::{
 use super::flaw::{FLAWS, Flaw};
 use super::make::{ASKS_ONE, ASKS_TWO, parts};
 
-pub const CASES: u32 = 256;
+pub const CASES: u32 = 320;
 const SEED: u64 = 7;
 const ACTIONS_MAX: usize = 200;
 
@@ -129,13 +129,13 @@ fn action() -> impl Strategy<Value = Action> {
     let world = prop_oneof![
         3 => (any::<u16>(), stray()).prop_map(|(about, report)| Action::Stray { about, report }),
         1 => Just(Action::Notice),
-        1 => (0..40_i64).prop_map(|after_ms| Action::Expire { after_ms }),
+        3 => (0..40_i64).prop_map(|after_ms| Action::Expire { after_ms }),
         3 => (0..6_u8).prop_map(Action::Fuse),
         1 => (of(0..5_u8), any::<bool>())
             .prop_map(|(again, lost)| Action::Crash { again, lost }),
         1 => vec(last(), 0..4).prop_map(Action::Drain),
         1 => Just(Action::Fork),
-        3 => (any::<u8>(), any::<u16>()).prop_map(|(kind, about)| Action::Undo { kind, about }),
+        2 => (any::<u8>(), any::<u16>()).prop_map(|(kind, about)| Action::Undo { kind, about }),
     ];
     prop_oneof![
         6 => go.boxed(),
