@@ -253,7 +253,10 @@ fn a_call_that_was_cut_off_is_told_what_became_of_its_patch() {
         assert_eq!(found.len(), replayed.len(), "at point {points}");
         assert!(started.found(&other).is_empty());
         if let Some(words) = found.get(&item) {
-            assert!(had_journal && words.contains("(a.txt, doc/e.txt, src/b.txt"), "{words}");
+            assert!(
+                had_journal && words.contains("(a.txt, doc/e.txt, new/b.txt, src/b.txt)"),
+                "{words}"
+            );
             match words.contains("was undone") {
                 true => assert_eq!(now, before, "at point {points}: {words}"),
                 false => assert_eq!(now, after, "at point {points}: {words}"),
