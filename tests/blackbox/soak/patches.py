@@ -247,20 +247,12 @@ class Lane:
     async def resume(self, applied: bool) -> None:
         """The call has one result, which never claims what is not so; and the session goes on."""
         try:
-            record = await self.server.get(f"/sessions/{self.session}")
+            await self.server.get(f"/sessions/{self.session}")
         except urllib.error.HTTPError as error:
             # Killed before there was a session.
             if error.code != 404 or applied:
                 self.fail(f"the session is not there: {error}")
             return
-        items = items_of(record)
-        calls = {item["call_id"] for item in items if item.get("type") == "function_call"}
-        outputs = [item for item in items if item.get("type") == "function_call_output"]
-        if sorted(calls) != sorted(item["call_id"] for item in outputs):
-            self.fail(f"{len(calls)} calls have {len(outputs)} results")
-        if outputs and not applied and "Done!" in str(outputs[-1]["output"]):
-            self.run.tally.false_successes += 1
-            self.fail("the call is recorded as a success, and its patch is not applied")
         if self.age % 4 and not self.had_journal:
             return
         try:
@@ -276,26 +268,39 @@ class Lane:
             self.run.tally.sessions_not_resumed += 1
             self.fail(f"the session does not go on: {type(fault).__name__} {fault}")
             return
-        if self.had_journal:
-            self.told(items_of(await self.server.get(f"/sessions/{self.session}")), applied)
+        # Now that the session was opened, what the kill left open is closed.
+        record = await self.server.get(f"/sessions/{self.session}")
+        self.results(items_of(record), applied)
 
-    def told(self, items: list[dict], applied: bool) -> None:
-        """What the call that was cut off says of its patch is so."""
-        outputs = [item for item in items if item.get("type") == "function_call_output"]
-        text = str(outputs[-1]["output"]) if outputs else ""
+    def results(self, items: list[dict], applied: bool) -> None:
+        calls = [item["call_id"] for item in items if item.get("type") == "function_call"]
+        outputs = {
+            item["call_id"]: str(item["output"])
+            for item in items
+            if item.get("type") == "function_call_output"
+        }
+        if sorted(set(calls)) != sorted(outputs):
+            self.fail(f"{len(set(calls))} calls have {len(outputs)} results")
+            return
+        # Without a journal it may not have come so far as to be a call.
+        if not calls or not self.had_journal:
+            return
+        text = outputs[calls[-1]]
+        tally = self.run.tally
+        if not applied and "Done!" in text:
+            tally.false_successes += 1
+            self.fail("the call is recorded as a success, and its patch is not applied")
         undone, in_place = "was undone" in text, "is in place as a whole" in text
-        self.run.tally.told_undone += undone
-        self.run.tally.told_in_place += in_place
+        tally.told_undone += undone
+        tally.told_in_place += in_place
         if (undone and applied) or (in_place and not applied):
             self.fail(f"applied: {applied}, and the call says {text[-300:]!r}")
 
 
 def items_of(record: dict) -> list[dict]:
-    return [
-        item
-        for event in record["events"]
-        for item in ((event.get("message_data") or {}).get("payload") or {}).get("items", [])
-    ]
+    """The calls and their results, as they stand in the session."""
+    sent = [event.get("message_data") or {} for event in record["events"]]
+    return [message["payload"] for message in sent if message.get("type") == "response_item"]
 
 
 class Watch:

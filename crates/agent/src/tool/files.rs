@@ -121,7 +121,10 @@ impl Target {
             (false, relative) => relative.to_owned(),
         };
         let protected = touched_at(&root, &relative).protected;
-        let rule = place.rules.of_path(&real, &place.cwd);
+        // What is closed under a link's name is closed to whoever goes by that name.
+        let closing = place.rules.of_path(&absolute, &place.cwd);
+        let closing = closing.filter(|rule| rule.says != Says::Allow);
+        let rule = rules::stricter(place.rules.of_path(&real, &place.cwd), closing);
         let outside = outside && !printed;
         Ok(Target { root, relative, path, outside, protected, real, rule })
     }

@@ -3,8 +3,10 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::Arc;
 
-use polyloop_agent::tool::{self, Tool};
+use polyloop_agent::rules::Rules;
+use polyloop_agent::tool::{self, Place, Tool};
 use polyloop_session::item::End;
 use polyloop_session::policy::{Effect, Judgement, Mode, Risk, Verdict, verdict};
 use serde_json::{Value, json};
@@ -16,6 +18,7 @@ pub const ALL: &[Test] = &[
     ("outside_is_asked_about_by_its_real_path_and_then_done", outside),
     ("a_link_that_leads_outside_is_refused", links_outside),
     ("a_link_inside_is_followed_for_reading_alone", links_inside),
+    ("a_rule_about_a_links_name_holds_for_who_goes_by_it", ruled_links),
     ("the_servers_own_files_are_refused_in_every_mode", forbidden),
     ("protected_paths_are_asked_about_also_before_they_exist", protected),
     ("names_that_are_none_are_refused", bad_names),
@@ -208,6 +211,23 @@ fn links_inside() {
         let why = refused(&ground, name, call(name, "alias/f"));
         assert!(why.contains("sub/f") && why.contains("symbolic link"), "{why}");
     }
+}
+
+fn ruled_links() {
+    let mut ground = Ground::new();
+    ground.write("sub/f", "old\n");
+    symlink("sub", ground.cwd().join("alias")).unwrap();
+    let mut read_by = |rule: &str| {
+        let rules = Arc::new(Rules::parse(rule).unwrap());
+        ground.place = Arc::new(Place { rules, ..(*ground.place).clone() });
+        ground.judge(tool("read"), json!({ "path": "alias/f" })).unwrap()
+    };
+    let denied = read_by("deny path alias");
+    assert!(matches!(verdict(&denied, Mode::Bypass, &[], true), Verdict::Deny(_)));
+    let asked = read_by("ask path alias/f");
+    assert_eq!(verdict(&asked, Mode::Bypass, &[], true), Verdict::Ask);
+    // Leave for the name is none for where it leads.
+    assert_eq!(read_by("allow path alias").rule, None);
 }
 
 fn forbidden() {
