@@ -36,7 +36,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub const LIMITS: Limits = Limits {
     queued_messages_max: 10,
-    tokens_max: 10_000,
+    tokens_max: 200_000,
     strategy: Strategy::Threshold,
     bypass_allowed: true,
     retries_max: 0,
