@@ -36,6 +36,8 @@ from server import Server, ServerFault
 ANSWER_SECONDS_MAX = 30
 # A session is left alone at this age: its prompt would only grow.
 SESSION_KILLS_MAX = 20
+# Further lines of all new contents of a patch: it must fit into the model's window, twice.
+LINES_MAX = 1_500
 FAILURES_SHOWN_MAX = 10
 FAILURES_MAX = 20
 # After how many kills one of them must have fallen between the first and the last renaming.
@@ -189,6 +191,7 @@ class Lane:
         roll.shuffle(names)
         # Enough that the renaming takes a moment, and that files neither die out nor pile up.
         wanted = roll.choice([6, 8, 10, 40])
+        room = LINES_MAX
         for index in range(wanted):
             name = names.pop() if names else None
             does = roll.choice(["add", "update", "delete", "move"])
@@ -198,7 +201,9 @@ class Lane:
                 does = "delete"
             fresh = f"{roll.choice([*DIRECTORIES, f'new{self.count}/'])}f{self.count}-{index}.txt"
             line = f"{roll.getrandbits(64):x}"
-            more = "".join(f"+{line} {n}\n" for n in range(roll.choice([0, 3, 200, 2000])))
+            lines = min(roll.choice([0, 3, 200, 1000]), room)
+            room -= lines
+            more = "".join(f"+{line} {n}\n" for n in range(lines))
             added = more.replace("+", "")
             if does == "add":
                 body.append(f"*** Add File: {fresh}\n+{line}\n{more}")
