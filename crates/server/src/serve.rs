@@ -324,7 +324,7 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
         messages,
         log,
         models: Arc::new(models),
-        tokens: Counted::by(O200k::unpacked()),
+        tokens: Counted::by(O200k::unpacking()),
         tools,
         approval_timeout: config.approval.timeout,
         sleep_after: SLEEP_AFTER,

@@ -120,6 +120,8 @@ impl Audit {
     pub(super) fn attempt(turn: &mut Turn, purpose: Purpose, retries_max: u32) -> Checked {
         let due = &mut turn.due;
         match due.again.take() {
+            // With another model the window may be smaller, and room is made before the attempt.
+            Some(Purpose::Think) if purpose == Purpose::Summarise => {}
             Some(again) => ensure!(again == purpose, "[14] {again:?} is to be made again"),
             None => (due.attempts, due.delay_ms) = (0, 0),
         }
