@@ -186,7 +186,7 @@ def too_long(play):
                                   (play.pair, play.pair.agentloop, play.tokens)):
         told = pair.tell(speaker, TOO_LONG)
         eq(told.end, "turn_failed", f"end of the turn, {told.unified[-1]}")
-        assert "too long" in told.fault, told.fault
+        assert "cannot be made shorter" in told.fault, told.fault
         yield f"{name(speaker)}: after {told.secs:.1f} s: {told.fault}"
         play.tokens = tokens
         yield play.took(pair.turn(speaker, "What is a ship?"), speaker)

@@ -73,7 +73,9 @@ pub struct O200k;
 impl O200k {
     /// Unpacks its vocabulary beside whatever else is begun; who counts before that is done, waits.
     pub fn unpacking() -> Arc<dyn Tokens> {
-        std::thread::spawn(|| O200k.count("."));
+        let unpack = std::thread::Builder::new().name("vocabulary".to_owned());
+        // If there is no thread for it, the first count does it.
+        let _ = unpack.spawn(|| O200k.count("."));
         Arc::new(O200k)
     }
 }
