@@ -54,6 +54,10 @@ LAUNCHERS = [
     "(trap '' HUP; exec setsid -f PAYLOAD)",
     "bash -c 'PAYLOAD_QUOTED & exec setsid -f PAYLOAD_QUOTED'",
     "coproc PAYLOAD",
+]
+
+# Against whoever watches over the command; these end the command, too.
+AGAINST = [
     "setsid PAYLOAD & kill -KILL $PPID 2>/dev/null || true",
     "(setsid PAYLOAD &); kill -STOP $PPID 2>/dev/null || true",
 ]
@@ -61,15 +65,23 @@ LAUNCHERS = [
 
 def commands(count, mark):
     """Different commands, as many as asked for, with their marks."""
-    pairs = itertools.cycle(itertools.product(LAUNCHERS, PAYLOADS))
     # Neighbours differ in both, so that a few are as good as a choice.
-    step, pairs = 7, [pair for pair, _ in zip(pairs, range(len(LAUNCHERS) * len(PAYLOADS)))]
+    step, pairs = 7, list(itertools.product(LAUNCHERS, PAYLOADS))
     for at in range(count):
         launcher, payload = pairs[at * step % len(pairs)]
-        own = f"{mark}-{at:03}"
-        quoted = payload.replace("'", "'\\''")
-        script = launcher.replace("PAYLOAD_QUOTED", quoted).replace("PAYLOAD", payload)
-        yield own, f"export STAYS=MARK\n{script}\n".replace("MARK", own)
+        yield marked(f"{mark}-{at:03}", launcher, payload)
+
+
+def against(mark):
+    """All that act against whoever watches over them, with their marks."""
+    for at, (launcher, payload) in enumerate(itertools.product(AGAINST, PAYLOADS)):
+        yield marked(f"{mark}-against-{at:03}", launcher, payload)
+
+
+def marked(own, launcher, payload):
+    quoted = payload.replace("'", "'\\''")
+    script = launcher.replace("PAYLOAD_QUOTED", quoted).replace("PAYLOAD", payload)
+    return own, f"export STAYS=MARK\n{script}\n".replace("MARK", own)
 
 
 def everybody(mark):

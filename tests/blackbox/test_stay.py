@@ -68,6 +68,16 @@ def test_eight_commands_in_bypass(s):
     stay(s, "bypass")
 
 
+@talks
+def test_whoever_acts_against_its_watcher_leaves_nobody(s):
+    s.server()
+    client, mark = session(s, "manual"), uuid.uuid4().hex
+    for own, script in stays.against(mark):
+        begin(client, "manual", call(command=script))
+        client.until_end()
+        gone(s, own)
+
+
 def ended(s, mode, end):
     """All ways at once, and the call is ended from outside."""
     client, mark = session(s, mode), uuid.uuid4().hex

@@ -92,6 +92,10 @@ def main():
             end = ENDS[at // len(MODES) % len(ENDS)]
             longest = max(longest, run.play(mode, end, own, script))
             count[mode, end] += 1
+        for at, (own, script) in enumerate(stays.against(mark)):
+            mode, end = list(MODES)[at % len(MODES)], "itself"
+            longest = max(longest, run.play(mode, end, own, script))
+            count[mode, end] += 1
         # All that the search of a process costs is in it.
         for (mode, end), number in sorted(count.items()):
             print(f"{mode:8} ended by {end:11} {number:4} commands, nobody left")
