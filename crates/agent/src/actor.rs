@@ -15,7 +15,7 @@ use polyloop_session::command::WaitReply;
 use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::decide::expire;
 use polyloop_session::event::{Level, Setting, Settings};
-use polyloop_session::policy::Mode;
+use polyloop_session::policy::{Leave, Mode};
 use polyloop_session::recover::recover_with;
 use polyloop_session::shown;
 use polyloop_session::state::{AUTO_RESUME_VIA, ToolPhase};
@@ -176,6 +176,8 @@ pub struct Attached<V: View> {
 pub enum CommandError {
     Refused(Refusal),
     Store(String),
+    /// The store failed under the session; whoever is attached to it is told as it ends.
+    Failed(String),
 }
 
 impl From<LogError> for CommandError {
@@ -555,26 +557,40 @@ impl<V: View> Actor<V> {
 
 /// Tells the client, and the loop when the store failed.
 fn answer(reply: oneshot::Sender<Answered>, done: Answered) -> Result<Flow, LogError> {
-    let failed = match &done {
-        Err(CommandError::Store(why)) => Some(LogError::store("session", why)),
-        Ok(_) | Err(CommandError::Refused(_)) => None,
+    let why = match done {
+        Err(CommandError::Store(why) | CommandError::Failed(why)) => why,
+        done => {
+            let _ = reply.send(done);
+            return Ok(Flow::GoOn);
+        }
     };
-    let _ = reply.send(done);
-    failed.map_or(Ok(Flow::GoOn), Err)
+    // It says already which session it is about.
+    let (what, told) = why.split_once(": ").unwrap_or(("session", &why));
+    let error = LogError::store(what, told);
+    let _ = reply.send(Err(CommandError::Failed(why)));
+    Err(error)
 }
 
 const NO_SANDBOX_CODE: &str = "no_sandbox";
 const NO_SANDBOX_TEXT: &str = "There is no sandbox on this machine, so full-auto asks before it \
                                runs commands that may change something.";
 
-/// What people said, decided and were given must survive the machine, not only the process.
+/// What people said, decided and were given must survive the machine, not only the process; and
+/// that a tool begins which may change something, or it would begin again.
 fn must_reach_disk(event: &Event) -> bool {
     match event {
         Event::SessionCreated { .. }
-        | Event::MessageQueued { .. }
-        | Event::WaitSettled { .. }
         | Event::SessionClosed { .. }
+        | Event::SessionReopened { .. }
+        | Event::ModeSet { .. }
+        | Event::SettingSet { .. }
+        | Event::MessageQueued { .. }
+        | Event::MessageDropped { .. }
+        | Event::WaitSettled { .. }
+        | Event::TurnStopping { .. }
         | Event::TurnEnded { .. } => true,
+        Event::WaitWithdrawn { by, .. } => by.is_some(),
+        Event::ToolStarted { leave, .. } => !matches!(leave, Some(Leave::Reads | Leave::Safe)),
         Event::ItemCompleted { result, .. } => result.is_some(),
         Event::SandboxRefused { .. } => true,
         Event::FilesTouched { .. } | Event::Undone { .. } => true,

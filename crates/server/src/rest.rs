@@ -51,7 +51,9 @@ fn store_failed(failure: &LogError) -> Response {
 fn command_failed(failure: &CommandError) -> Response {
     match failure {
         CommandError::Refused(refusal) => error(StatusCode::CONFLICT, refusal.to_string()),
-        CommandError::Store(why) => failed("The session store failed", why),
+        CommandError::Store(why) | CommandError::Failed(why) => {
+            failed("The session store failed", why)
+        }
     }
 }
 

@@ -49,7 +49,7 @@ impl From<CommandError> for UndoError {
     fn from(error: CommandError) -> UndoError {
         match error {
             CommandError::Refused(refusal) => UndoError::Refused(refusal),
-            CommandError::Store(why) => UndoError::Store(why),
+            CommandError::Store(why) | CommandError::Failed(why) => UndoError::Store(why),
         }
     }
 }

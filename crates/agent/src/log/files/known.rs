@@ -105,6 +105,8 @@ impl Store {
     ) -> Result<Option<T>, LogError> {
         let path = self.path(id, "jsonl");
         let bytes = match std::fs::metadata(&path) {
+            // Reading from a pipe could wait for ever.
+            Ok(meta) if !meta.is_file() => return Ok(None),
             Ok(meta) => meta.len(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.error(id, &error)),
