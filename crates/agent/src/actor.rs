@@ -284,12 +284,23 @@ impl<V: View> Actor<V> {
         Ok(actor)
     }
 
-    /// A session whose model cannot be had any more goes on with the server's own.
+    /// A session whose model cannot be had any more goes on with the server's own; of one that is
+    /// there the window may be known better by now.
     pub(super) async fn check_model(&mut self) -> Result<(), LogError> {
-        let Some(wanted) = self.state.settings().map(|settings| settings.model.clone()) else {
-            return Ok(());
+        let Some(settings) = self.state.settings() else { return Ok(()) };
+        let (wanted, before) = (settings.model.clone(), settings.tokens_max);
+        let why = match self.kit.models.find(&wanted) {
+            Ok(model) if before.is_none_or(|before| before == model.card().tokens_max) => {
+                return Ok(());
+            }
+            Ok(model) => {
+                let tokens_max = model.card().tokens_max;
+                let (setting, by) =
+                    (Setting::Model { model: wanted, tokens_max }, Who::via("server"));
+                return self.record(vec![Event::SettingSet { setting, by }]).await;
+            }
+            Err(why) => why,
         };
-        let Err(why) = self.kit.models.find(&wanted) else { return Ok(()) };
         let preset = self.kit.models.preset();
         let (model, tokens_max) = (Text::from(preset.name()), preset.card().tokens_max);
         let text = format!("Model {wanted:?} {why}. The session goes on with {model:?}.").into();

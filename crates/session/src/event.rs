@@ -428,6 +428,9 @@ pub struct Window {
     pub strategy: Strategy,
     /// Pieces left in the prompt.
     pub pieces: u64,
+    /// What instructions and tools take beside them; absent: nobody counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead_tokens: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::context::{self, Strategy, calibrated};
+use crate::context::{self, Strategy, WindowSize, calibrated};
 use crate::decide::Limits;
 use crate::event::{Event, Window};
 use crate::id::{ItemId, Text};
@@ -68,8 +68,12 @@ pub(crate) fn before_call(state: &State, turn: &Turn, limits: &Limits) -> Room {
 }
 
 /// Whether the next call fits as it is. A provider that counted more than the window and answered
-/// all the same is asked again, unless our own count says no.
+/// all the same is asked again, unless our own count says no. Where nobody knows the window, the
+/// provider is asked, and believed.
 pub(crate) fn fits(state: &State, limits: &Limits) -> bool {
+    if limits.window == WindowSize::Assumed {
+        return true;
+    }
     let counted = state.line().tokens().saturating_add(overhead(state, limits));
     used_now(state, limits).min(counted) <= state.tokens_max(limits)
 }
@@ -130,7 +134,8 @@ fn trimmed(
         return None;
     }
     let pieces = line.pieces().len() as u64;
-    let window = Window { tokens_max, strategy: limits.strategy, pieces };
+    let overhead_tokens = (overhead > 0).then_some(overhead);
+    let window = Window { tokens_max, strategy: limits.strategy, pieces, overhead_tokens };
     Some(Event::Trimmed { items, stub, stub_tokens, tokens_before, tokens_after, window })
 }
 

@@ -4,22 +4,23 @@
 //! changes nothing but `last_seq`. Small by design: the prompt since the last compaction, the
 //! queue, the open turn. Ended items, clients, clocks and running effects are not in it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::UNPRICED_CODE;
 use crate::context;
 use crate::decide::Limits;
 use crate::event::{
     Adopted, Agent, CallOutcome, Event, LogEntry, Origin, Outcome, Purpose, RunOptions, Setting,
-    Settings, Stop, Work,
+    Settings, Stop, Window, Work,
 };
 use crate::id::{CallId, ItemId, MessageId, Seq, Text, Timestamp, TurnId, WaitId};
 use crate::item::{End, Fault, ItemKind, Opaque, Part, ToolResult, Usage};
 use crate::policy::{Effect, Judgement, Key, Leave, Mode};
 use crate::retry::TOO_LONG_CODE;
 use crate::room::FLOOR_CODE;
-use crate::todos::TODOS_TOOL;
+use crate::todos::{self, TODOS_TOOL};
 use crate::wait::{Answer, Ask, Who};
 
 mod edits;
@@ -34,6 +35,9 @@ pub use turn::{
 
 /// Waits whose end is remembered, so that a late answer is told what became of them.
 pub const CLOSED_WAITS_MAX: usize = 64;
+
+/// Of further ones people are told again.
+const UNPRICED_MODELS_MAX: usize = 100;
 
 /// Names this version of the fold: a state that was kept by another may mean something else.
 pub const FOLD_ID: &str = env!("POLYLOOP_FOLD_ID");
@@ -59,6 +63,10 @@ pub struct State {
     line: Line,
     /// What all model calls cost, of every purpose.
     spent: Usage,
+    /// How many they were.
+    calls: u64,
+    /// Models of which people were told that their price is not known.
+    unpriced: BTreeSet<Text>,
     closed_waits: BTreeMap<WaitId, (ItemId, Fate)>,
     edits: Edits,
     /// A fork in which nobody has asked for anything yet: nothing of what was open goes on.
@@ -167,6 +175,16 @@ impl State {
         &self.spent
     }
 
+    /// How many model calls that were, of every purpose; one that was made again counts again.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Whether people were told that the price of a model is not known.
+    pub fn is_told_unpriced(&self, model: &str) -> bool {
+        self.unpriced.contains(model)
+    }
+
     /// What became of a wait; only the last ones are remembered.
     pub fn fate(&self, wait: WaitId) -> Option<&Fate> {
         self.closed_waits.get(&wait).map(|(_, fate)| fate)
@@ -233,17 +251,23 @@ impl State {
             Event::Compacted { upto, summary, summary_tokens, tokens_after, window, .. } => {
                 let turn = self.turn.as_ref().map(|turn| turn.id);
                 self.line.compact(*upto, turn, summary.clone(), *summary_tokens);
-                self.line.left(entry.seq, *tokens_after);
+                self.line.left(entry.seq, *tokens_after, window);
                 self.line.try_made(window.tokens_max);
                 if let Some(turn) = &mut self.turn {
                     turn.compacted();
                 }
             }
-            Event::Trimmed { items, stub, stub_tokens, tokens_after, .. } => {
+            Event::Trimmed { items, stub, stub_tokens, tokens_after, window, .. } => {
                 self.line.trim(items, stub, *stub_tokens);
-                self.line.left(entry.seq, *tokens_after);
+                self.line.left(entry.seq, *tokens_after, window);
             }
-            Event::Noticed { .. } => {}
+            Event::Noticed { code, .. } => {
+                // It is about the model in force.
+                let model = self.settings.as_ref().map(|settings| settings.model.clone());
+                if &**code == UNPRICED_CODE && self.unpriced.len() < UNPRICED_MODELS_MAX {
+                    self.unpriced.extend(model);
+                }
+            }
             Event::Forked { .. } => self.forked(),
             Event::FilesTouched { item, .. } => {
                 if let Some(turn) = self.turn.as_ref().filter(|turn| turn.runs(*item)) {
@@ -269,10 +293,11 @@ impl State {
             | Event::ExplainAsked { .. } => {
                 self.close_wait(&entry.event);
                 self.note_edit(entry);
-                if let Event::CallEnded { call, usage: Some(usage), .. } = &entry.event
+                if let Event::CallEnded { call, usage, .. } = &entry.event
                     && self.turn.as_ref().is_some_and(|turn| turn.calls.contains_key(call))
                 {
-                    self.spent.add(*usage);
+                    self.calls = self.calls.saturating_add(1);
+                    self.spent.add(usage.unwrap_or_default());
                 }
                 if let Some(turn) = &mut self.turn {
                     turn.apply(entry, &mut self.line, &mut self.grants);

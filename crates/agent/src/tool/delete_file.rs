@@ -281,7 +281,7 @@ impl Found {
                 self.put_back(spare, format!("{}: cannot delete it: {errno}", target.shown()))
             })
         })?;
-        Ok(Done { text: deleted(target), files: vec![change], failure: None })
+        Ok(Done { text: deleted(target), files: vec![change], ..Done::default() })
     }
 
     fn delete_directory(&self, target: &Target) -> Result<Done, String> {
@@ -328,7 +328,7 @@ impl Found {
             let why = self.put_back(spare, why);
             format!("{why}; {} files were deleted", files.len())
         });
-        Ok(Done { text, files, failure })
+        Ok(Done { text, files, failure, ..Done::default() })
     }
 
     /// Does what deletes it by way of a spare name, so that a server that starts after a kill can

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use polyloop_session::context::ContextInfo;
+use polyloop_session::context::{ContextInfo, Filled};
 use polyloop_session::event::{CallOutcome, Level, Outcome, Purpose, Work};
 use polyloop_session::item::{End, Fault, ItemKind, ToolResult, Usage};
 use polyloop_session::policy::Judgement;
@@ -198,6 +198,8 @@ impl AgentloopEncoder {
                     pieces: window.pieces,
                     strategy: window.strategy,
                     spent: Usage::default(),
+                    calls: 0,
+                    filled: Filled::default(),
                 })));
             }
             Event::Noticed { level, text, .. } => {

@@ -249,6 +249,7 @@ impl<'a> Choices<'a> {
             exit_code: self.one(&[None, Some(0), Some(-1), Some(i32::MAX)]),
             duration_ms: self.number(),
             files: if self.maybe() { vec![change] } else { Vec::new() },
+            todos: self.maybe_text(),
         }
     }
 
@@ -427,7 +428,9 @@ impl<'a> Choices<'a> {
 
     fn compacted(&mut self) -> Event {
         let strategy = self.one(&[Context::Threshold, Context::Dummy]);
-        let window = Window { tokens_max: self.number(), strategy, pieces: self.number() };
+        let overhead_tokens = self.maybe().then(|| self.number());
+        let (tokens_max, pieces) = (self.number(), self.number());
+        let window = Window { tokens_max, strategy, pieces, overhead_tokens };
         if self.maybe() {
             return Event::Trimmed {
                 items: vec![ItemId(self.seq())],

@@ -281,8 +281,9 @@ impl Turn {
             }
             Event::ItemCompleted { item, end, text, opaque, result, tokens } => {
                 let seen = result.as_ref().and_then(|r| r.seen.as_ref()).unwrap_or(text);
-                let whole =
-                    Completed { id: *item, text, seen, opaque: opaque.as_ref(), tokens: *tokens };
+                let todos = result.as_ref().and_then(|result| result.todos.as_ref());
+                let (opaque, tokens) = (opaque.as_ref(), *tokens);
+                let whole = Completed { id: *item, text, seen, opaque, todos, tokens };
                 self.item_completed(*item, *end, entry.seq, whole, line);
             }
             Event::WaitOpened { item, ask } => self.wait_opened(*item, ask, entry),
@@ -358,8 +359,13 @@ impl Turn {
         match (&item.kind, &item.tool) {
             (ItemKind::ToolCall { .. }, Some(_)) => {
                 let is_error = end != End::Whole;
-                if let (false, Some(args)) = (is_error, item.todos()) {
-                    line.set_todos(args.clone());
+                // A batch in which one call failed has written them all the same.
+                match (whole.todos, item.todos()) {
+                    (Some(open), _) => line.set_todos(open.clone()),
+                    (None, Some(args)) if !is_error => {
+                        line.set_todos(todos::open_in(args).unwrap_or_default().into());
+                    }
+                    (None, _) => {}
                 }
                 let piece = Piece::ToolResult { item: id, output: whole.seen.clone(), is_error };
                 line.push(seq, whole.tokens, piece);
@@ -490,5 +496,6 @@ struct Completed<'a> {
     text: &'a Text,
     seen: &'a Text,
     opaque: Option<&'a Opaque>,
+    todos: Option<&'a Text>,
     tokens: u64,
 }

@@ -168,7 +168,7 @@ impl Audit {
             Event::TurnEnded { outcome, usage } => self.turn_ended(outcome, *usage)?,
             Event::CallStarted { purpose, model, tokens_max, .. } => {
                 self.session.asks(model, *tokens_max)?;
-                self.call_started(CallId(seq), *purpose)?;
+                self.call_started(CallId(seq), *purpose, *tokens_max)?;
             }
             Event::CallEnded { call, outcome, usage } => {
                 self.call_ended(*call, outcome, usage.unwrap_or_default())?;
@@ -272,7 +272,7 @@ impl Audit {
         Ok(turn)
     }
 
-    fn call_started(&mut self, id: CallId, purpose: Purpose) -> Checked {
+    fn call_started(&mut self, id: CallId, purpose: Purpose, window: u64) -> Checked {
         let turn = self.running_turn()?;
         turn.calls += 1;
         let (since, work) = (turn.id.0, turn.work.clone());
@@ -286,7 +286,7 @@ impl Audit {
                 let open = self.open_since(since);
                 ensure!(open.is_empty(), "[7] the strategy calls with open {open:?}");
                 let retries_max = self.retries_max;
-                Audit::attempt(self.running_turn()?, purpose, retries_max)?;
+                Audit::attempt(self.running_turn()?, purpose, window, retries_max)?;
             }
         }
         let made = self.running_turn()?.calls;

@@ -31,6 +31,7 @@ fn a_completion_with_everything_in_it_comes_back_whole() {
         seen: Some("gist\n\u{0}\u{2028}".into()),
         exit_code: Some(-9),
         duration_ms: u64::MAX,
+        todos: Some("Open todos:\n- a".into()),
         files: vec![
             change(Operation::Create, None),
             change(Operation::Update, Some("")),

@@ -17,7 +17,8 @@ use super::script::Script;
 const FAULT: &str = "The conversation is too long for m (400).";
 const ADVICE: &str = "The conversation is too long for m (400). This message was left out of the \
     conversation: send a shorter one, or choose a model with a larger window";
-const SUMMARY: &str = "user: Summary of the conversation so far:\n\n";
+const SUMMARY: &str =
+    "user: Summary of the conversation so far, written by the assistant and not by the user:\n\n";
 
 fn long() -> String {
     "long ".repeat(80)

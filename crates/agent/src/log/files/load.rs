@@ -9,7 +9,7 @@ use std::sync::Arc;
 use polyloop_session::event::Adopted;
 use polyloop_session::{Event, LogEntry, Seq, SessionId, Text, Timestamp};
 
-use super::super::{Damage, Folded, Line, LogError, OpenMode, Opened, Summary, title};
+use super::super::{Damage, Folded, Line, LogError, OpenMode, Opened, Spent, Summary, title};
 use super::disk::Access;
 use super::index::{self, Beside, Index, Place};
 use super::known::Session;
@@ -56,6 +56,7 @@ pub(super) struct Pass {
     pub lines: u64,
     pub times: Option<(Timestamp, Timestamp)>,
     pub title: Option<Text>,
+    spent: Spent,
     pub places: Vec<Place>,
     /// Bytes up to the end of the last line that can stay.
     pub bytes: u64,
@@ -178,6 +179,7 @@ impl Pass {
             lines: head.lines,
             times: Some((head.start, head.last)),
             title: head.title,
+            spent: head.spent,
             places: places.places,
             bytes: head.bytes,
             ..Pass::default()
@@ -186,7 +188,8 @@ impl Pass {
 
     pub(super) fn summary(&self, id: &SessionId) -> Summary {
         let (start, last) = self.times.unwrap_or_default();
-        Summary { id: id.clone(), start, last, lines: self.lines, title: self.title.clone() }
+        let (title, spent) = (self.title.clone(), self.spent);
+        Summary { id: id.clone(), start, last, lines: self.lines, title, spent }
     }
 
     fn take(&mut self, line: Line, place: u64) {
@@ -225,6 +228,7 @@ impl Pass {
         if let Some(title) = title(&entry.event) {
             self.title = Some(title.clone());
         }
+        self.spent.take(&entry.event);
         self.last = entry.seq;
         self.last_lines = 1;
         self.folded.take(&entry);

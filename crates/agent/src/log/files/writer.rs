@@ -146,6 +146,7 @@ impl FileWriter {
             if let Some(title) = entries.iter().rev().find_map(|entry| title(&entry.event)) {
                 known.summary.title = Some(title.clone());
             }
+            entries.iter().for_each(|entry| known.summary.spent.take(&entry.event));
             known.summary.last = entries.last().map_or(known.summary.last, |entry| entry.at);
         }
         Ok(before)
