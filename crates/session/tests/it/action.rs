@@ -121,9 +121,23 @@ pub enum Action {
         kind: u8,
         about: u16,
     },
+    /// All comes to rest, and an edit is taken back, and that again.
+    Redo,
     Fork,
+    /// All comes to rest, and something begins that is rarely met by chance.
+    Scene(Scene),
     /// An interrupt, after which every performer reports as it likes.
     Drain(Vec<Last>),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Scene {
+    /// A question is asked, and withdrawn by a person.
+    QuestionCancelled,
+    /// The sandbox stopped a run; what is asked then is withdrawn by a person.
+    OutsideCancelled,
+    /// The sandbox stops a run in the moment in which the turn is stopped.
+    StoppedLate,
 }
 
 #[derive(Clone, Debug)]

@@ -199,6 +199,9 @@ impl Audit {
                 ensure!(tokens_after < tokens_before, "a compaction without gain");
                 let row = self.calls.get(call).ok_or("compacted by an unknown call")?;
                 ensure!(row.purpose == Purpose::Summarise, "compacted by another call");
+                let mut later = self.calls.range(CallId(call.0.next())..);
+                let is_newest = later.all(|(_, row)| row.purpose != Purpose::Summarise);
+                ensure!(is_newest, "[18] compacted by a summary of before");
                 let told = match &row.end {
                     Some(CallOutcome::Answered) => true,
                     // What does not even fit to be summarised is left out.

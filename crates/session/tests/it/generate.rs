@@ -12,8 +12,8 @@ use proptest::sample::select;
 use proptest::test_runner::{RngSeed, TestRunner};
 
 use super::action::{
-    Action, Aim, Failure, Go, Halted, Judged, Kind, Last, Pick, Reply, Said, Start, Stray, There,
-    Wanted,
+    Action, Aim, Failure, Go, Halted, Judged, Kind, Last, Pick, Reply, Said, Scene, Start, Stray,
+    There, Wanted,
 };
 use super::flaw::{FLAWS, Flaw};
 use super::make::{ASKS_ONE, ASKS_TWO, parts};
@@ -136,6 +136,8 @@ fn action() -> impl Strategy<Value = Action> {
         1 => vec(last(), 0..4).prop_map(Action::Drain),
         1 => Just(Action::Fork),
         2 => (any::<u8>(), any::<u16>()).prop_map(|(kind, about)| Action::Undo { kind, about }),
+        1 => Just(Action::Redo),
+        2 => scene().prop_map(Action::Scene),
     ];
     prop_oneof![
         6 => go.boxed(),
@@ -333,6 +335,10 @@ fn failure() -> impl Strategy<Value = Failure> {
     let flaw = prop_oneof![4 => Just(Flaw::Overloaded), 4 => select(FLAWS.to_vec())];
     let chance = prop_oneof![1 => Just(0), 1 => Just(u16::MAX), 4 => 0..1_000_u16];
     (flaw, chance).prop_map(|(flaw, chance)| Failure { flaw, chance })
+}
+
+fn scene() -> impl Strategy<Value = Scene> {
+    select(vec![Scene::QuestionCancelled, Scene::OutsideCancelled, Scene::StoppedLate])
 }
 
 fn last() -> impl Strategy<Value = Last> {

@@ -30,18 +30,37 @@ impl Sim {
         self.crash(None)
     }
 
-    /// With a number below 3: the newest, a turn, or a call; of a few that are there, or not.
+    /// The newest, a turn, or a call; of a few that are there, or not.
     pub fn undo(&mut self, kind: u8, about: u16) -> Run {
         let edited = self.audit.edited();
         let any = Seq(u64::from(about) % (self.state.last_seq().0 + 2));
         let turn = self.state.edits().all().last().map_or(TurnId(any), |edit| edit.turn);
-        let which = match kind % 4 {
+        self.take_back(match kind % 4 {
             0 => Which::Newest,
             1 => Which::Turn(turn),
             2 => Which::Item(ItemId(any)),
             _ if edited.is_empty() => Which::Item(ItemId(any)),
             _ => Which::Item(edited[usize::from(about) % edited.len()]),
-        };
+        })
+    }
+
+    /// An edit, then its undo, then the undo of that: each if there is one by then.
+    pub fn redo(&mut self) -> Run {
+        let newest = |sim: &Sim| sim.state.edits().all().last().map(|edit| edit.id);
+        for _ in 0..3 {
+            match newest(self).filter(|id| self.is_undo(*id)) {
+                Some(undo) => self.take_back(Which::Item(undo))?,
+                None => self.take_back(Which::Newest)?,
+            }
+        }
+        let gone = self.state.edits().all().find(|edit| edit.own && !edit.in_place);
+        match gone.map(|edit| edit.id) {
+            Some(gone) => self.take_back(Which::Item(gone)),
+            None => Ok(()),
+        }
+    }
+
+    fn take_back(&mut self, which: Which) -> Run {
         let chosen = match undo::choose(&self.state, which) {
             Ok(chosen) => chosen,
             Err(refusal) => {
@@ -57,7 +76,8 @@ impl Sim {
         if chosen.items.iter().any(|item| self.is_undo(*item)) {
             self.count("undo of an undo");
         }
-        let files = vec![FileChange { path: format!("p{about}").into(), ..FileChange::default() }];
+        let path = format!("p{}", self.log.len()).into();
+        let files = vec![FileChange { path, ..FileChange::default() }];
         let done = Done { files, ..Done::default() };
         self.record(vec![undo::undone(&chosen, done, who())])?;
         self.advance()
