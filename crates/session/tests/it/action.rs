@@ -132,12 +132,44 @@ pub enum Action {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Scene {
-    /// A question is asked, and withdrawn by a person.
-    QuestionCancelled,
-    /// The sandbox stopped a run; what is asked then is withdrawn by a person.
-    OutsideCancelled,
+    /// A person is asked, and this is what comes of it.
+    Asked {
+        by: Asker,
+        there: There,
+        then: Fate,
+    },
     /// The sandbox stops a run in the moment in which the turn is stopped.
     StoppedLate,
+    /// The sandbox stops a run, and the mode lets it run outside by then.
+    BypassedLate,
+    /// A rule asks where nobody else would.
+    RuleInBypass,
+    /// A tool prints much.
+    LongOutput,
+    ClosedTwice,
+}
+
+/// Why a person is asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Asker {
+    Question,
+    Plan,
+    Edit,
+    Sandbox,
+}
+
+/// What becomes of a wait.
+#[derive(Clone, Copy, Debug)]
+pub enum Fate {
+    Cancelled,
+    Expired,
+    Crashed,
+    Denied,
+    Approved,
+    /// With other arguments, which are never allowed.
+    Replaced,
+    /// It stays, and the mode is set.
+    ModeSet(Mode),
 }
 
 #[derive(Clone, Debug)]
