@@ -121,8 +121,9 @@ pub enum Action {
         kind: u8,
         about: u16,
     },
-    /// All comes to rest, and an edit is taken back, and that again.
-    Redo,
+    /// All comes to rest, and an edit is taken back, and that again. With a number the process dies
+    /// after so many entries of it.
+    Redo(Option<u8>),
     Fork,
     /// All comes to rest, and something begins that is rarely met by chance.
     Scene(Scene),

@@ -118,6 +118,7 @@ impl Audit {
     fn structure(&mut self, entry: &LogEntry, live: Option<&Live>) -> Checked {
         let seq = entry.seq;
         self.notice_owed(&entry.event)?;
+        self.edits.before(&entry.event)?;
         match &entry.event {
             Event::SessionCreated { settings, .. } => {
                 self.session.created(settings);
@@ -142,6 +143,11 @@ impl Audit {
                 ensure!(row.runs.now.is_some(), "[20] files are touched by what does not run");
                 self.edits.touched(*item);
             }
+            Event::UndoStarted { items, .. } => {
+                ensure!(self.turn.is_none(), "[20] files are taken back in a turn");
+                self.edits.undoing(items)?;
+            }
+            Event::UndoFailed { .. } => self.edits.failed()?,
             Event::Undone { items, .. } => {
                 ensure!(self.turn.is_none(), "[20] files are taken back in a turn");
                 self.edits.undone(ItemId(seq), items)?;

@@ -136,7 +136,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => vec(last(), 0..4).prop_map(Action::Drain),
         1 => Just(Action::Fork),
         2 => (any::<u8>(), any::<u16>()).prop_map(|(kind, about)| Action::Undo { kind, about }),
-        1 => Just(Action::Redo),
+        2 => of(0..6_u8).prop_map(Action::Redo),
         9 => scene().prop_map(Action::Scene),
     ];
     prop_oneof![

@@ -135,8 +135,9 @@ fn act(sim: &mut Sim, action: &Action) -> Run {
             None => Ok(()),
         },
         Action::Undo { kind, about } => sim.undo(*kind, *about),
-        Action::Redo => {
+        Action::Redo(fuse) => {
             rest(sim)?;
+            sim.fuse = fuse.map(u32::from);
             sim.redo()
         }
         Action::Fork => sim.fork(),

@@ -3,7 +3,7 @@
 use polyloop_session::event::Event;
 use polyloop_session::item::FileChange;
 use polyloop_session::undo::{self, Done, Which};
-use polyloop_session::{ItemId, Refusal, Seq, SessionId, TurnId};
+use polyloop_session::{ItemId, Refusal, Seq, SessionId, Text, TurnId};
 
 use super::{Run, Sim};
 use crate::it::make::who;
@@ -79,8 +79,34 @@ impl Sim {
         let path = format!("p{}", self.log.len()).into();
         let files = vec![FileChange { path, ..FileChange::default() }];
         let done = Done { files, ..Done::default() };
+        // Where nothing is to be done, nothing needs to be said before.
+        let number = self.log.len();
+        if !number.is_multiple_of(5) {
+            self.record(vec![undo::started(&chosen, done.clone(), who())])?;
+            ensure!(undo::choose(&self.state, which).is_ok(), "[20] not in place any more");
+            if number.is_multiple_of(7) {
+                return self.end_undo(Err("no room".into()));
+            }
+        }
         self.record(vec![undo::undone(&chosen, done, who())])?;
         self.advance()
+    }
+
+    /// What was begun before a crash is ended: by chance it was done, or not.
+    pub fn take_up_undo(&mut self) -> Run {
+        let Some(at) = self.state.undoing() else { return Ok(()) };
+        self.count("crash in an undo");
+        let became =
+            if at.0.is_multiple_of(2) { Ok(Done::default()) } else { Err("cut off".into()) };
+        self.end_undo(became)
+    }
+
+    fn end_undo(&mut self, became: Result<Done, Text>) -> Run {
+        let started = self.log.iter().find(|entry| Some(entry.seq) == self.state.undoing());
+        let ended = started.and_then(|started| undo::ended(&started.event, became));
+        self.record(vec![ended.ok_or_else(|| "[20] was not begun".to_string())?])?;
+        ensure!(self.state.undoing().is_none(), "[20] does not end");
+        Ok(())
     }
 
     fn is_undo(&self, item: ItemId) -> bool {
