@@ -258,6 +258,7 @@ impl<V: View> Actor<V> {
         }
         let journal = actor.kit.places.common.journal.as_ref();
         let found = journal.map(|journal| journal.found(&actor.id)).unwrap_or_default();
+        actor.take_up_undo(&found).await?;
         let closing = recover_with(&actor.state, &actor.live, &found);
         actor.record(closing).await?;
         actor.live = Live::of(&actor.state);
@@ -604,7 +605,7 @@ fn must_reach_disk(event: &Event) -> bool {
         Event::ToolStarted { leave, .. } => !matches!(leave, Some(Leave::Reads | Leave::Safe)),
         Event::ItemCompleted { result, .. } => result.is_some(),
         Event::SandboxRefused { .. } => true,
-        Event::FilesTouched { .. } | Event::Undone { .. } => true,
+        Event::FilesTouched { .. } | Event::UndoStarted { .. } | Event::Undone { .. } => true,
         _ => false,
     }
 }

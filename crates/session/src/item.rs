@@ -116,6 +116,9 @@ pub struct FileChange {
     /// long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_blob: Option<Text>,
+    /// Where it leads, if it is no file but a symbolic link that was deleted, or made again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Text>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -69,6 +69,8 @@ pub struct State {
     unpriced: BTreeSet<Text>,
     closed_waits: BTreeMap<WaitId, (ItemId, Fate)>,
     edits: Edits,
+    /// Files are being taken back.
+    undoing: Option<Seq>,
     /// A fork in which nobody has asked for anything yet: nothing of what was open goes on.
     fresh_fork: bool,
 }
@@ -159,6 +161,12 @@ impl State {
 
     pub fn line(&self) -> &Line {
         &self.line
+    }
+
+    /// The entry that says how files are being taken back; after a crash, whether they were is to
+    /// be found out.
+    pub fn undoing(&self) -> Option<Seq> {
+        self.undoing
     }
 
     /// File edits that may be taken back.
@@ -274,7 +282,10 @@ impl State {
                     self.edits.touched(*item, turn, entry.seq, true);
                 }
             }
+            Event::UndoStarted { .. } => self.undoing = Some(entry.seq),
+            Event::UndoFailed { .. } => self.undoing = None,
             Event::Undone { items, files, skipped, tokens, .. } => {
+                self.undoing = None;
                 self.edits.undone(entry.seq, items);
                 let text = crate::undo::told(files, skipped).into();
                 let piece = Piece::User { content: vec![Part::Text { text }] };

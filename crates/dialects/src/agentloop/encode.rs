@@ -218,6 +218,10 @@ impl AgentloopEncoder {
                 let text = format!("ℹ️ {}", crate::edits::undone(files, skipped, by));
                 out.push(Made::Part(system(entry.seq, &text)));
             }
+            Event::UndoFailed { reason } => {
+                let text = format!("⚠️ {}", crate::edits::undo_failed(reason));
+                out.push(Made::Part(system(entry.seq, &text)));
+            }
             // Clients of this dialect have no message for these.
             Event::SessionCreated { .. }
             | Event::Adopted { piece: None }
@@ -229,7 +233,8 @@ impl AgentloopEncoder {
             | Event::MessageDropped { .. }
             | Event::TurnStopping { .. }
             | Event::ExplainAsked { .. }
-            | Event::FilesTouched { .. } => {}
+            | Event::FilesTouched { .. }
+            | Event::UndoStarted { .. } => {}
         }
     }
 

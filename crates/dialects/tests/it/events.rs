@@ -243,6 +243,7 @@ impl<'a> Choices<'a> {
             after: self.maybe_text(),
             mode: self.maybe().then_some(0o640),
             before_blob: self.maybe_text(),
+            link: self.maybe_text(),
         };
         ToolResult {
             seen: self.maybe_text(),
@@ -406,6 +407,13 @@ impl<'a> Choices<'a> {
                 Event::FilesTouched { item, files, made, removed }
             }
             30 => self.undone(),
+            31 => match self.undone() {
+                Event::Undone { items, files, made, removed, skipped, cwd, by, .. } => {
+                    Event::UndoStarted { items, files, made, removed, skipped, cwd, by }
+                }
+                other => other,
+            },
+            32 => Event::UndoFailed { reason: self.text() },
             _ => {
                 let level = self.one(&[Level::Info, Level::Warning]);
                 Event::Noticed { level, text: self.text(), code: self.text() }

@@ -118,6 +118,7 @@ impl Audit {
     fn structure(&mut self, entry: &LogEntry, live: Option<&Live>) -> Checked {
         let seq = entry.seq;
         self.notice_owed(&entry.event)?;
+        self.edits.before(&entry.event)?;
         match &entry.event {
             Event::SessionCreated { settings, .. } => {
                 self.session.created(settings);
@@ -142,6 +143,11 @@ impl Audit {
                 ensure!(row.runs.now.is_some(), "[20] files are touched by what does not run");
                 self.edits.touched(*item);
             }
+            Event::UndoStarted { items, .. } => {
+                ensure!(self.turn.is_none(), "[20] files are taken back in a turn");
+                self.edits.undoing(items)?;
+            }
+            Event::UndoFailed { .. } => self.edits.failed()?,
             Event::Undone { items, .. } => {
                 ensure!(self.turn.is_none(), "[20] files are taken back in a turn");
                 self.edits.undone(ItemId(seq), items)?;
@@ -199,6 +205,9 @@ impl Audit {
                 ensure!(tokens_after < tokens_before, "a compaction without gain");
                 let row = self.calls.get(call).ok_or("compacted by an unknown call")?;
                 ensure!(row.purpose == Purpose::Summarise, "compacted by another call");
+                let mut later = self.calls.range(CallId(call.0.next())..);
+                let is_newest = later.all(|(_, row)| row.purpose != Purpose::Summarise);
+                ensure!(is_newest, "[18] compacted by a summary of before");
                 let told = match &row.end {
                     Some(CallOutcome::Answered) => true,
                     // What does not even fit to be summarised is left out.

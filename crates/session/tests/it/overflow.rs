@@ -79,6 +79,25 @@ fn what_came_before_is_summarised_and_the_call_made_again() {
     assert_eq!(script.prompt(), want);
 }
 
+/// What came between the two would be told by nobody.
+#[test]
+fn an_earlier_summary_never_stands_for_a_later_one_that_says_nothing() {
+    let mut script = full();
+    script.text("a talk").answer(&[]);
+    script.text(&long()).tool("a").answer(&[judgement(Effect::Read)]);
+    let tool = script.tools()[0];
+    script.end_tool(tool, End::Whole, Some("a fact"));
+    too_long(&mut script);
+    assert_eq!(purposes(&script).last(), Some(&Purpose::Summarise));
+    script.answer(&[]);
+    assert_eq!(compacted(&script).len(), 1);
+    let told = script
+        .since(Seq::NONE)
+        .into_iter()
+        .any(|event| matches!(event, Event::TurnEnded { outcome: Outcome::Failed { .. }, .. }));
+    assert!(told, "the turn fails");
+}
+
 #[test]
 fn what_does_not_fit_even_then_fails_with_advice() {
     let mut script = full();

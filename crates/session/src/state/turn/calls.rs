@@ -21,7 +21,12 @@ impl Turn {
         self.calls_made = self.calls_made.saturating_add(1);
         let mut about = None;
         match purpose {
-            Purpose::Think | Purpose::Summarise => self.phase = Phase::Calling,
+            Purpose::Think => self.phase = Phase::Calling,
+            Purpose::Summarise => {
+                self.phase = Phase::Calling;
+                // An earlier one tells nothing of what came since.
+                self.answer = None;
+            }
             Purpose::Explain { wait } => {
                 if let Some(open) = self.waits.get_mut(&wait) {
                     open.explain = Explain::Calling(call);
