@@ -16,8 +16,8 @@ from recorder import Recorder, Return, Shown, Visit
 
 QUOTE_CHARACTERS = 24
 # A turn may end, or another begin, before what a user asks for arrives.
-# One client may interrupt while another answers: that answer comes too late.
-HARMLESS = {"nothing_running", "turn_running", "nothing_to_compact", "withdrawn"}
+# One client may interrupt or answer while another answers: that answer comes too late.
+HARMLESS = {"nothing_running", "turn_running", "nothing_to_compact", "withdrawn", "already_settled"}
 
 
 @dataclass
