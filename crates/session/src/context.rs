@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Seq, TurnId};
 use crate::item::Usage;
-use crate::state::{Line, LinePiece, Piece, Shorten, State, Turn};
+use crate::state::{Line, LinePiece, Loop, Piece, Shorten, State, Turn};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -106,6 +106,7 @@ pub fn compaction_cut(line: &Line) -> Option<Seq> {
             | Piece::Agent { .. }
             | Piece::Reasoning { .. }
             | Piece::Explanation { .. }
+            | Piece::Note { .. }
             | Piece::Summary { .. } => {}
         }
     }
@@ -159,6 +160,7 @@ fn step_cut(line: &Line, turn: TurnId, keep: Keep) -> Option<Seq> {
             | Piece::Agent { .. }
             | Piece::Reasoning { .. }
             | Piece::Explanation { .. }
+            | Piece::Note { .. }
             | Piece::Summary { .. } => {}
         }
         let before = at.checked_sub(1).map(|at| &pieces[at]);
@@ -204,9 +206,9 @@ pub(crate) fn early_cut(line: &Line, turn: TurnId) -> Option<Seq> {
     }
 }
 
-/// Where the summary cuts that the turn asked for.
-pub(crate) fn cut(line: &Line, turn: &Turn) -> Option<Seq> {
-    match turn.shorten {
+/// Where the summary cuts that a loop of the turn asked for.
+pub(crate) fn cut(line: &Line, turn: &Turn, looped: &Loop) -> Option<Seq> {
+    match looped.shorten {
         _ if turn.is_compaction() => compaction_cut(line),
         Shorten::Early { .. } => early_cut(line, turn.id),
         Shorten::No | Shorten::Due(_) | Shorten::Done => turn_cut(line, turn.id),

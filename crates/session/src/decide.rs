@@ -11,6 +11,7 @@ use crate::item::Part;
 use crate::next::turn_started;
 use crate::policy::{Effect, Judgement, Mode, RULE_ADVICE, Says};
 use crate::state::{Explain, Fate, OpenWait, State, ToolPhase};
+use crate::strategy::bounds::Bounds;
 use crate::wait::{self, Answer, Ask, Instead, Then, Who};
 
 /// Bounds that the server sets, the same for every session.
@@ -27,6 +28,8 @@ pub struct Limits {
     /// What stands in every prompt beside the conversation, where it was counted.
     pub overhead: Overhead,
     pub budget: Budget,
+    /// How far searches may go.
+    pub bounds: Bounds,
 }
 
 pub const DENY_CONTINUE_TEXT: &str =

@@ -9,9 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::Strategy;
 use crate::growth::Growth;
-use crate::id::{CallId, ItemId, MessageId, Seq, SessionId, Text, Timestamp, TurnId, WaitId};
+use crate::id::{
+    CallId, ItemId, MessageId, NodeId, Seq, SessionId, Text, ThoughtId, Timestamp, TurnId, WaitId,
+};
 use crate::item::{End, Fault, FileChange, ItemKind, Opaque, Part, ToolResult, Usage};
 use crate::policy::{Judgement, Leave, Mode};
+use crate::strategy::bounds::Wanted;
 use crate::wait::{Answer, Ask, Who};
 
 /// A durable fact with its place and time.
@@ -111,6 +114,9 @@ pub enum Event {
         /// What instructions and tool schemas take of it; absent where nobody counted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         overhead_tokens: Option<u64>,
+        /// Whose loop asks; nothing is the session's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<LineId>,
     },
     CallEnded {
         call: CallId,
@@ -199,6 +205,9 @@ pub enum Event {
         tokens_after: u64,
         /// What the numbers were measured against.
         window: Window,
+        /// The line that was made shorter; nothing is the session's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<LineId>,
     },
     /// In the prompt these tool outputs gave way to the stub. The log keeps them.
     Trimmed {
@@ -209,6 +218,9 @@ pub enum Event {
         tokens_after: u64,
         /// What the numbers were measured against.
         window: Window,
+        /// The line that was made shorter; nothing is the session's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<LineId>,
     },
     /// Something a person should know that changes nothing.
     Noticed {
@@ -254,6 +266,185 @@ pub enum Event {
         by: Who,
         /// Of what the model is told.
         tokens: u64,
+    },
+
+    /// What a call gave does not say what it was asked for.
+    Misread {
+        call: CallId,
+        why: Text,
+    },
+    /// A part of what dup made of the problem.
+    Understood {
+        call: CallId,
+        part: Understanding,
+        /// Of what the model is told of it.
+        tokens: u64,
+    },
+    /// Thoughts that may follow one, or begin the search; none where that failed.
+    Expanded {
+        call: CallId,
+        from: Option<ThoughtId>,
+        thoughts: Vec<Thought>,
+    },
+    /// One opinion of thoughts or answers.
+    Scored {
+        call: CallId,
+        /// In thousandths. Nothing where none could be had.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        score: Option<u32>,
+        /// What a vote is for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thought: Option<ThoughtId>,
+    },
+    /// The search goes on from these, best first.
+    Chosen {
+        depth: u32,
+        beam: Vec<ThoughtId>,
+        /// All that were weighed, in the order they were told.
+        weighed: Vec<Weighed>,
+    },
+    /// Nothing was found there: the search goes on from earlier ones.
+    Backtracked {
+        to_depth: u32,
+        beam: Vec<ThoughtId>,
+        reason: Text,
+        /// All that were weighed before it went back.
+        weighed: Vec<Weighed>,
+    },
+    /// The search is over, and the model is told this before it answers.
+    PathTaken {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thought: Option<ThoughtId>,
+        note: Text,
+        tokens: u64,
+    },
+    /// A graph of sub-tasks: of the work, or of one that is too much for one.
+    Planned {
+        call: CallId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<NodeId>,
+        nodes: Vec<PlannedNode>,
+    },
+    Judged {
+        call: CallId,
+        node: NodeId,
+        complex: bool,
+    },
+    NodeStarted {
+        node: NodeId,
+        /// What it is told beside the conversation.
+        note: Text,
+        tokens: u64,
+    },
+    /// The best of its answers, which is worked over.
+    Kept {
+        node: NodeId,
+        text: Text,
+    },
+    /// Its answer was worked over.
+    Refined {
+        call: CallId,
+        node: NodeId,
+        /// Nothing where that failed: the answer stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<Text>,
+    },
+    NodeEnded {
+        node: NodeId,
+        outcome: NodeOutcome,
+    },
+    /// A graph is done, and whoever answers with its results is told this before.
+    Gathered {
+        /// The one that it is inside of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeId>,
+        note: Text,
+        tokens: u64,
+    },
+    /// The answer of the turn, found without another call.
+    Concluded {
+        text: Text,
+        tokens: u64,
+    },
+}
+
+/// A line beside the session's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum LineId {
+    /// A sub-task is worked on; several answers may be tried side by side.
+    Node { node: NodeId, attempt: u32 },
+    /// What follows from a thought, or from none yet.
+    Branch { thought: Option<ThoughtId> },
+}
+
+/// What the problem comes to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Understanding {
+    /// The core question.
+    Question { goal: Text },
+    /// What bears on it.
+    Information { constraints: Vec<Text>, context: Text },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thought {
+    pub text: Text,
+    /// Nothing is left to do after it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub last: bool,
+}
+
+/// What a thought was found to be worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weighed {
+    pub thought: ThoughtId,
+    /// In thousandths.
+    pub score: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedNode {
+    /// Unique in its graph.
+    pub name: Text,
+    pub task: Text,
+    /// Which of the same graph it needs the results of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<u32>,
+    /// Answers to try side by side, of which the best is kept.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub attempts: u32,
+    /// How often the answer is worked over.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub refine: u32,
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum NodeOutcome {
+    Done {
+        result: Text,
+        tokens: u64,
+    },
+    Failed {
+        fault: Fault,
+    },
+    /// What it needs failed.
+    Skipped {
+        missing: NodeId,
     },
 }
 
@@ -329,6 +520,9 @@ pub struct RunOptions {
     pub calls_max: Option<u32>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub verbose: bool,
+    /// How far a search may go, where that is not the server's to say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Box<Wanted>>,
     /// The run has a session to itself, which ends with it: nothing is remembered.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub alone: bool,
@@ -383,7 +577,7 @@ pub enum Outcome {
 }
 
 /// What a model call is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Purpose {
     /// The next step of the conversation.
@@ -393,6 +587,65 @@ pub enum Purpose {
         wait: WaitId,
     },
     Summarise,
+    /// The core question of the problem.
+    Question,
+    /// What bears on the core question.
+    Information,
+    /// Thoughts that may follow one, or begin the search.
+    Expand {
+        thought: Option<ThoughtId>,
+    },
+    /// What one thought is worth; several are asked.
+    Value {
+        thought: ThoughtId,
+        sample: u32,
+    },
+    /// Which thought is the best of a round; several are asked.
+    Vote {
+        round: u32,
+        sample: u32,
+    },
+    /// A graph of sub-tasks: of the work, or of one of them.
+    Plan {
+        node: Option<NodeId>,
+    },
+    /// Whether a sub-task is too much for one.
+    Judge {
+        node: NodeId,
+    },
+    /// What an answer to a sub-task is worth.
+    Score {
+        node: NodeId,
+        attempt: u32,
+    },
+    /// Work over the answer to a sub-task.
+    Refine {
+        node: NodeId,
+        round: u32,
+    },
+}
+
+impl Purpose {
+    /// One question without tools, whose answer the strategy reads.
+    pub fn is_errand(self) -> bool {
+        match self {
+            Purpose::Think | Purpose::Explain { .. } | Purpose::Summarise => false,
+            Purpose::Expand { .. } => false,
+            Purpose::Question
+            | Purpose::Information
+            | Purpose::Value { .. }
+            | Purpose::Vote { .. }
+            | Purpose::Plan { .. }
+            | Purpose::Judge { .. }
+            | Purpose::Score { .. }
+            | Purpose::Refine { .. } => true,
+        }
+    }
+
+    /// A step of a loop: it may call tools.
+    pub fn is_step(self) -> bool {
+        matches!(self, Purpose::Think | Purpose::Expand { .. })
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::context;
 use crate::decide::Limits;
 use crate::event::{
-    Adopted, Agent, CallOutcome, Event, LogEntry, Origin, Outcome, Purpose, RunOptions, Setting,
-    Settings, Stop, Work,
+    Adopted, Agent, CallOutcome, Event, LineId, LogEntry, Origin, Outcome, Purpose, RunOptions,
+    Setting, Settings, Stop, Work,
 };
 use crate::id::{CallId, ItemId, MessageId, Seq, Text, Timestamp, TurnId, WaitId};
 use crate::item::{End, Fault, ItemKind, Opaque, Part, ToolResult, Usage};
@@ -24,12 +24,15 @@ use crate::wait::{Answer, Ask, Who};
 
 mod edits;
 mod line;
+mod method;
 mod turn;
 
 pub use edits::{EDITS_MAX, Edit, Edits};
 pub use line::{LEFT_OUT_TEXT, Line, LinePiece, Piece};
+pub use method::{Branch, Dup, Graph, Left, Method, Node, Tree};
 pub use turn::{
-    Call, Explain, GRANTS_MAX, Item, OpenWait, Phase, Shorten, Stopped, Summary, ToolPhase, Turn,
+    Aside, Call, Errand, Explain, GRANTS_MAX, Item, Loop, Misread, OpenWait, Phase, Shorten,
+    Stopped, Summary, ToolPhase, Turn,
 };
 
 /// Waits whose end is remembered, so that a late answer is told what became of them.
@@ -91,6 +94,9 @@ pub struct Interrupted {
     pub by_person: bool,
     /// What it was to do otherwise than the settings say; so does what takes it up.
     pub run: Option<Box<RunOptions>>,
+    /// How far its search had come. Never kept: it is folded from the log.
+    #[serde(skip)]
+    pub left: Option<Box<Left>>,
 }
 
 /// Who resumes when the server does so by itself.
@@ -151,6 +157,22 @@ impl State {
 
     pub fn line(&self) -> &Line {
         &self.line
+    }
+
+    /// The session's own line, or one beside it.
+    pub fn line_of(&self, line: Option<LineId>) -> Option<&Line> {
+        match line {
+            None => Some(&self.line),
+            Some(line) => {
+                let aside = self.turn.as_ref().and_then(|turn| turn.asides.get(&line));
+                aside.map(|aside| &aside.line)
+            }
+        }
+    }
+
+    /// Whether it says all: a search that was interrupted is not kept with it.
+    pub fn may_be_kept(&self) -> bool {
+        self.interrupted.as_ref().is_none_or(|interrupted| interrupted.left.is_none())
     }
 
     /// File edits that may be taken back.
@@ -230,18 +252,24 @@ impl State {
                 }
             }
             Event::TurnEnded { outcome, usage: _ } => self.end_turn(outcome),
-            Event::Compacted { upto, summary, summary_tokens, tokens_after, window, .. } => {
+            Event::Compacted {
+                upto, summary, summary_tokens, tokens_after, window, line, ..
+            } => {
                 let turn = self.turn.as_ref().map(|turn| turn.id);
-                self.line.compact(*upto, turn, summary.clone(), *summary_tokens);
-                self.line.left(entry.seq, *tokens_after);
-                self.line.try_made(window.tokens_max);
+                if let Some(own) = self.line_mut(*line) {
+                    own.compact(*upto, turn, summary.clone(), *summary_tokens);
+                    own.left(entry.seq, *tokens_after);
+                    own.try_made(window.tokens_max);
+                }
                 if let Some(turn) = &mut self.turn {
-                    turn.compacted();
+                    turn.compacted(*line);
                 }
             }
-            Event::Trimmed { items, stub, stub_tokens, tokens_after, .. } => {
-                self.line.trim(items, stub, *stub_tokens);
-                self.line.left(entry.seq, *tokens_after);
+            Event::Trimmed { items, stub, stub_tokens, tokens_after, line, .. } => {
+                if let Some(own) = self.line_mut(*line) {
+                    own.trim(items, stub, *stub_tokens);
+                    own.left(entry.seq, *tokens_after);
+                }
             }
             Event::Noticed { .. } => {}
             Event::Forked { .. } => self.forked(),
@@ -266,7 +294,22 @@ impl State {
             | Event::WaitOpened { .. }
             | Event::WaitSettled { .. }
             | Event::WaitWithdrawn { .. }
-            | Event::ExplainAsked { .. } => {
+            | Event::ExplainAsked { .. }
+            | Event::Misread { .. }
+            | Event::Understood { .. }
+            | Event::Expanded { .. }
+            | Event::Scored { .. }
+            | Event::Chosen { .. }
+            | Event::Backtracked { .. }
+            | Event::PathTaken { .. }
+            | Event::Planned { .. }
+            | Event::Judged { .. }
+            | Event::NodeStarted { .. }
+            | Event::Kept { .. }
+            | Event::Refined { .. }
+            | Event::NodeEnded { .. }
+            | Event::Gathered { .. }
+            | Event::Concluded { .. } => {
                 self.close_wait(&entry.event);
                 self.note_edit(entry);
                 if let Event::CallEnded { call, usage: Some(usage), .. } = &entry.event
@@ -277,6 +320,17 @@ impl State {
                 if let Some(turn) = &mut self.turn {
                     turn.apply(entry, &mut self.line, &mut self.grants);
                 }
+            }
+        }
+    }
+
+    /// One of the lines that there are.
+    fn line_mut(&mut self, line: Option<LineId>) -> Option<&mut Line> {
+        match line {
+            None => Some(&mut self.line),
+            Some(line) => {
+                let aside = self.turn.as_mut().and_then(|turn| turn.asides.get_mut(&line));
+                aside.map(|aside| &mut aside.line)
             }
         }
     }
@@ -359,7 +413,7 @@ impl State {
         let id = TurnId(seq);
         let settings = self.settings.as_ref();
         let calls_max = settings.map_or(CALLS_PER_TURN_MAX, |s| s.calls_max);
-        let (mut client_ref, mut run) = (None, None);
+        let (mut client_ref, mut run, mut search) = (None, None, None);
         let origin = match work {
             Work::Message { message } => {
                 let Some(at) = self.queue.iter().position(|q| q.id == *message) else { return };
@@ -370,10 +424,14 @@ impl State {
                 queued.origin
             }
             Work::Resume { by, .. } => {
-                let text = Part::Text { text: RESUME_TEXT.into() };
-                let tokens = estimate_tokens(RESUME_TEXT.len());
-                self.line.push(seq, tokens, Piece::User { content: vec![text] });
-                let left = self.interrupted.take();
+                let mut left = self.interrupted.take();
+                search = left.as_mut().and_then(|left| left.left.take());
+                // A search that goes on where it was needs no word about that.
+                if search.is_none() {
+                    let text = Part::Text { text: RESUME_TEXT.into() };
+                    let tokens = estimate_tokens(RESUME_TEXT.len());
+                    self.line.push(seq, tokens, Piece::User { content: vec![text] });
+                }
                 run = left.as_ref().and_then(|left| left.run.clone());
                 match left {
                     // Nobody asked for it, so whoever began it is who can answer.
@@ -393,14 +451,18 @@ impl State {
         }
         let calls_max = run.as_ref().and_then(|run| run.calls_max).unwrap_or(calls_max);
         let begun = turn::Begun { id, work: work.clone(), origin, client_ref, agent, cwd, run };
-        self.turn = Some(Turn::new(begun, calls_max));
+        let mut turn = Turn::new(begun, calls_max);
+        if let Some(search) = search {
+            turn.take_up(*search);
+        }
+        self.turn = Some(turn);
     }
 
     fn end_turn(&mut self, outcome: &Outcome) {
         let Some(mut turn) = self.turn.take() else { return };
         // What was interrupted was not tried: whoever takes it up may.
         if !matches!(outcome, Outcome::Interrupted { .. }) {
-            turn.gave_up(&mut self.line);
+            turn.gave_up(None, &mut self.line);
         }
         if matches!(outcome, Outcome::Failed { fault } if turn.is_hopeless(fault)) {
             // With it every later call would fail the same way.
@@ -419,8 +481,9 @@ impl State {
                 Some(Stop::Denied { .. }) => true,
                 None => false,
             };
-            let (turn, origin, run) = (turn.id, turn.origin, turn.run);
-            self.interrupted = Some(Interrupted { turn, origin, by_person, run });
+            let (id, origin, run) = (turn.id, turn.origin.clone(), turn.run.clone());
+            let left = turn.left();
+            self.interrupted = Some(Interrupted { turn: id, origin, by_person, run, left });
         }
     }
 }

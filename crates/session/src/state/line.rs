@@ -44,6 +44,10 @@ pub enum Piece {
     Summary {
         text: Text,
     },
+    /// What the model is told of what came before, by the strategy.
+    Note {
+        text: Text,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,6 +67,7 @@ impl LinePiece {
             Piece::User { .. }
             | Piece::ToolResult { .. }
             | Piece::Explanation { .. }
+            | Piece::Note { .. }
             | Piece::Summary { .. } => None,
         }
     }

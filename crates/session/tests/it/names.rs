@@ -22,7 +22,7 @@ pub fn named(event: &Event) -> Vec<Seq> {
         Event::TurnStarted { work: Work::Resume { turn, .. }, .. } => vec![turn.0],
         Event::TurnStarted { work: Work::Compact { .. }, .. } => Vec::new(),
         Event::CallStarted { purpose: Purpose::Explain { wait }, .. } => vec![wait.0],
-        Event::CallStarted { purpose: Purpose::Think | Purpose::Summarise, .. } => Vec::new(),
+        Event::CallStarted { .. } => Vec::new(),
         Event::CallEnded { call, .. } | Event::ItemStarted { call, .. } => vec![call.0],
         Event::ToolProposed { item, .. }
         | Event::ToolStarted { item, .. }
@@ -37,5 +37,6 @@ pub fn named(event: &Event) -> Vec<Seq> {
         Event::Forked { upto, .. } => vec![*upto],
         Event::FilesTouched { item, .. } => vec![item.0],
         Event::Undone { items, .. } => items.iter().map(|item| item.0).collect(),
+        _ => Vec::new(),
     }
 }

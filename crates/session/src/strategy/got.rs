@@ -1,0 +1,449 @@
+//! A graph of thoughts: the work is planned as sub-tasks, all that are ready run at once, each in
+//! a loop of its own; where asked several answers are tried and the best kept, or an answer is
+//! worked over; what they come to is put together at the end. A failed one fails only what needs
+//! it.
+//!
+//! Adaptive: before a sub-task is worked on it is judged, and one that is too much becomes a graph
+//! of its own, whose answer is its answer.
+
+use crate::event::{Event, LineId, NodeOutcome, Outcome, PlannedNode, Purpose};
+use crate::id::{NodeId, Text};
+use crate::item::Fault;
+use crate::state::{Graph, Node, Phase, estimate_tokens};
+use crate::strategy::Desk;
+use crate::strategy::bounds::Bounds;
+use crate::strategy::engine::{Came, Engine};
+use crate::strategy::read::{self, Plan, PlanBounds};
+
+/// Of one result, where another is told of it.
+const RESULT_BYTES_MAX: usize = 16 * 1024;
+pub const FAILED_CODE: &str = "subtasks_failed";
+
+pub(crate) fn next(desk: &Desk<'_>, graph: &Graph) -> Vec<Event> {
+    let mut engine = Engine::new(desk);
+    if let Some(events) = engine.room() {
+        return events;
+    }
+    match graph.graphs.get(&None) {
+        None => plan(&mut engine, graph, None),
+        Some(nodes) => {
+            for node in nodes {
+                work(&mut engine, graph, *node);
+            }
+            if engine.events.is_empty() && all_ended(graph, None) {
+                return vec![gathered(&engine, graph)];
+            }
+        }
+    }
+    settled(engine, graph)
+}
+
+fn all_ended(graph: &Graph, of: Option<NodeId>) -> bool {
+    let nodes = graph.graphs.get(&of).into_iter().flatten();
+    nodes.into_iter().all(|id| graph.nodes.get(id).is_none_or(|node| node.outcome.is_some()))
+}
+
+/// Wants a plan: of the whole, or of one that is too much for one.
+fn plan(engine: &mut Engine<'_>, graph: &Graph, of: Option<NodeId>) {
+    let bounds = plan_bounds(&engine.bounds, graph);
+    match engine.errand(Purpose::Plan { node: of }) {
+        Came::Nothing => {}
+        Came::Answer { call, text, misread } => {
+            let read = match misread {
+                None => read::plan(&text, bounds),
+                Some(_) => read::lenient_plan(&text, bounds),
+            };
+            let told = "it is worked on as one task";
+            let whole = || Plan { nodes: vec![whole(graph, of)], repaired: Vec::new() };
+            if let Some(Plan { nodes, repaired }) = engine.read((call, misread), read, told, whole)
+            {
+                if !repaired.is_empty() {
+                    let text = format!("The plan was repaired: {}", repaired.join("; "));
+                    engine.notice("plan_repaired", text);
+                }
+                engine.events.push(Event::Planned { call, parent: of, nodes });
+            }
+        }
+        Came::Failed { call, fault } => match (of, call) {
+            // It is worked on as it is.
+            (Some(node), Some(call)) if !ends_all(&fault) => {
+                engine.notice("plan_failed", format!("No plan was had: {}", fault.message));
+                let (parent, nodes) = (Some(node), vec![whole(graph, of)]);
+                engine.events.push(Event::Planned { call, parent, nodes });
+            }
+            _ => engine.fault = Some(fault),
+        },
+    }
+}
+
+pub(super) fn plan_bounds(bounds: &Bounds, graph: &Graph) -> PlanBounds {
+    let left = bounds.got_nodes_total.saturating_sub(graph.nodes.len() as u32);
+    PlanBounds {
+        nodes: bounds.got_nodes.min(left).max(1),
+        layers: bounds.got_layers,
+        attempts: bounds.got_attempts,
+        refine: bounds.got_refine,
+    }
+}
+
+fn whole(graph: &Graph, of: Option<NodeId>) -> PlannedNode {
+    let task = of.and_then(|of| graph.nodes.get(&of)).map(|node| node.task.clone());
+    let task = task.unwrap_or_else(|| "Do what was asked for.".into());
+    PlannedNode { name: "task_1".into(), task, needs: Vec::new(), attempts: 1, refine: 0 }
+}
+
+fn ends_all(fault: &Fault) -> bool {
+    [crate::budget::BUDGET_CODE, super::react::CALLS_CODE].contains(&&*fault.code)
+}
+
+/// Takes one sub-task as far as it goes now.
+fn work(engine: &mut Engine<'_>, graph: &Graph, id: NodeId) {
+    let Some(node) = graph.nodes.get(&id).filter(|node| node.outcome.is_none()) else { return };
+    for need in &node.needs {
+        match graph.nodes.get(need).and_then(|need| need.outcome.as_ref()) {
+            Some(NodeOutcome::Done { .. }) => {}
+            Some(NodeOutcome::Failed { .. } | NodeOutcome::Skipped { .. }) => {
+                let outcome = NodeOutcome::Skipped { missing: *need };
+                engine.events.push(Event::NodeEnded { node: id, outcome });
+                return;
+            }
+            None => return,
+        }
+    }
+    if node.notes.is_empty() {
+        let note = task_note(graph, node);
+        let tokens = estimate_tokens(note.len());
+        engine.events.push(Event::NodeStarted { node: id, note, tokens });
+        return;
+    }
+    if may_split(engine, graph, node) && node.complex.is_none() {
+        judge(engine, id);
+        return;
+    }
+    if node.complex == Some(true) && !node.gathered {
+        nested(engine, graph, id);
+        return;
+    }
+    answer(engine, node, id);
+}
+
+/// Whether it may become a graph of its own.
+fn may_split(engine: &Engine<'_>, graph: &Graph, node: &Node) -> bool {
+    let bounds = &engine.bounds;
+    let room = (graph.nodes.len() as u32) < bounds.got_nodes_total;
+    bounds.got_adaptive && node.depth < bounds.got_depth && room
+}
+
+fn judge(engine: &mut Engine<'_>, node: NodeId) {
+    match engine.errand(Purpose::Judge { node }) {
+        Came::Nothing => {}
+        Came::Answer { call, text, misread } => {
+            let told = "it is taken for simple";
+            let read = read::complex(&text);
+            if let Some(complex) = engine.read((call, misread), read, told, || false) {
+                engine.events.push(Event::Judged { call, node, complex });
+            }
+        }
+        Came::Failed { call: Some(call), fault } if !ends_all(&fault) => {
+            engine.notice("judge_failed", format!("Taken for simple: {}", fault.message));
+            engine.events.push(Event::Judged { call, node, complex: false });
+        }
+        Came::Failed { call: _, fault } => engine.fault = Some(fault),
+    }
+}
+
+/// The graph inside one that is too much.
+fn nested(engine: &mut Engine<'_>, graph: &Graph, id: NodeId) {
+    let Some(nodes) = graph.graphs.get(&Some(id)) else {
+        plan(engine, graph, Some(id));
+        return;
+    };
+    for node in nodes {
+        work(engine, graph, *node);
+    }
+    if !all_ended(graph, Some(id)) {
+        return;
+    }
+    let sinks = graph.sinks(Some(id));
+    let done: Vec<&Node> = sinks.iter().filter_map(|id| graph.nodes.get(id)).collect();
+    let event = match done.as_slice() {
+        [one] if one.is_done() => {
+            let result = one.result().cloned().unwrap_or_default();
+            let tokens = estimate_tokens(result.len());
+            let outcome = NodeOutcome::Done { result, tokens };
+            Event::NodeEnded { node: id, outcome }
+        }
+        all if all.iter().any(|node| node.is_done()) => {
+            let note = results_note(all.iter().copied());
+            let tokens = estimate_tokens(note.len());
+            Event::Gathered { node: Some(id), note, tokens }
+        }
+        all => {
+            let outcome = NodeOutcome::Failed { fault: all_failed(all) };
+            Event::NodeEnded { node: id, outcome }
+        }
+    };
+    engine.events.push(event);
+}
+
+/// The loops of a sub-task, then the best of what they gave, worked over where asked.
+fn answer(engine: &mut Engine<'_>, node: &Node, id: NodeId) {
+    if let Some(best) = &node.best {
+        refine(engine, node, id, best);
+        return;
+    }
+    let attempts = if node.gathered { 1 } else { node.attempts.max(1) };
+    let (mut answers, mut fault, mut open) = (Vec::new(), None, false);
+    for attempt in 0..attempts {
+        let on = LineId::Node { node: id, attempt };
+        let steps = engine.desk.aside(on).filter(|desk| desk.looped.phase == Phase::Asking);
+        let came = match steps {
+            Some(desk) if desk.looped.steps >= engine.bounds.got_steps => {
+                let most = engine.bounds.got_steps;
+                let message = format!("Stopped after {most} steps, the limit for one sub-task");
+                Came::Failed { call: None, fault: Fault::new("max_steps", message) }
+            }
+            _ => engine.aside(on, Purpose::Think),
+        };
+        match came {
+            Came::Nothing => open = true,
+            Came::Answer { text, .. } => answers.push((attempt, text)),
+            Came::Failed { fault: why, .. } if ends_all(&why) => engine.fault = Some(why),
+            Came::Failed { fault: why, .. } => fault = Some(why),
+        }
+    }
+    if open || engine.fault.is_some() {
+        return;
+    }
+    let best = match (answers.as_slice(), fault) {
+        ([], Some(fault)) => {
+            let outcome = NodeOutcome::Failed { fault };
+            engine.events.push(Event::NodeEnded { node: id, outcome });
+            return;
+        }
+        ([], None) => return,
+        ([(_, only)], _) => only.clone(),
+        (several, _) => match keep_best(engine, node, id, several) {
+            Some(best) => best,
+            None => return,
+        },
+    };
+    let event = match node.refine {
+        0 => done(id, best),
+        _ => Event::Kept { node: id, text: best },
+    };
+    engine.events.push(event);
+}
+
+fn done(node: NodeId, result: Text) -> Event {
+    let tokens = estimate_tokens(result.len());
+    Event::NodeEnded { node, outcome: NodeOutcome::Done { result, tokens } }
+}
+
+/// Scores each; the best is the first of those with the highest score.
+fn keep_best(
+    engine: &mut Engine<'_>,
+    node: &Node,
+    id: NodeId,
+    answers: &[(u32, Text)],
+) -> Option<Text> {
+    let mut open = false;
+    for (attempt, _) in answers {
+        if node.answers.contains_key(attempt) {
+            continue;
+        }
+        open = true;
+        match engine.errand(Purpose::Score { node: id, attempt: *attempt }) {
+            Came::Nothing => {}
+            Came::Answer { call, text, misread } => {
+                let read = read::value(&text).map(Some);
+                let told = "this opinion does not count";
+                if let Some(score) = engine.read((call, misread), read, told, || None) {
+                    engine.events.push(Event::Scored { call, score, thought: None });
+                }
+            }
+            Came::Failed { call: Some(call), fault } if !ends_all(&fault) => {
+                engine
+                    .notice("opinion_failed", format!("An opinion is missing: {}", fault.message));
+                engine.events.push(Event::Scored { call, score: None, thought: None });
+            }
+            Came::Failed { call: _, fault } => engine.fault = Some(fault),
+        }
+    }
+    if open {
+        return None;
+    }
+    let score = |attempt: &u32| node.answers.get(attempt).copied().flatten().unwrap_or(0);
+    let best = answers.iter().rev().max_by_key(|(attempt, _)| score(attempt))?;
+    Some(best.1.clone())
+}
+
+fn refine(engine: &mut Engine<'_>, node: &Node, id: NodeId, best: &Text) {
+    if node.refined >= node.refine {
+        engine.events.push(done(id, best.clone()));
+        return;
+    }
+    match engine.errand(Purpose::Refine { node: id, round: node.refined }) {
+        Came::Nothing => {}
+        Came::Answer { call, text, .. } => {
+            let text = Some(text).filter(|text| !text.trim().is_empty());
+            engine.events.push(Event::Refined { call, node: id, text });
+        }
+        Came::Failed { call: Some(call), fault } if !ends_all(&fault) => {
+            engine
+                .notice("refine_failed", format!("The answer stays as it was: {}", fault.message));
+            engine.events.push(Event::Refined { call, node: id, text: None });
+        }
+        Came::Failed { call: _, fault } => engine.fault = Some(fault),
+    }
+}
+
+/// The end: one result is the answer; several are put together by the model.
+fn gathered(engine: &Engine<'_>, graph: &Graph) -> Event {
+    let sinks = graph.sinks(None);
+    let sinks: Vec<&Node> = sinks.iter().filter_map(|id| graph.nodes.get(id)).collect();
+    match sinks.as_slice() {
+        [one] if one.is_done() => {
+            let text = one.result().cloned().unwrap_or_default();
+            let tokens = estimate_tokens(text.len());
+            Event::Concluded { text, tokens }
+        }
+        all if all.iter().any(|node| node.is_done()) => {
+            let note = results_note(all.iter().copied());
+            let tokens = estimate_tokens(note.len());
+            Event::Gathered { node: None, note, tokens }
+        }
+        all => {
+            let outcome = Outcome::Failed { fault: all_failed(all) };
+            Event::TurnEnded { outcome, usage: engine.desk.turn.usage }
+        }
+    }
+}
+
+fn all_failed(nodes: &[&Node]) -> Fault {
+    let why = nodes.iter().find_map(|node| match &node.outcome {
+        Some(NodeOutcome::Failed { fault }) => Some(format!("{}: {}", node.name, fault.message)),
+        _ => None,
+    });
+    let why = why.unwrap_or_else(|| "what they need failed".to_owned());
+    Fault::new(FAILED_CODE, format!("Every sub-task that the answer needs failed. {why}"))
+}
+
+/// What is recorded where the graph waits; its end where it can make no more calls.
+fn settled(mut engine: Engine<'_>, graph: &Graph) -> Vec<Event> {
+    if !engine.events.is_empty() || !engine.is_idle() {
+        return engine.events;
+    }
+    if let Some(fault) = engine.fault.take() {
+        let (outcome, usage) = (Outcome::Failed { fault }, engine.desk.turn.usage);
+        return vec![Event::TurnEnded { outcome, usage }];
+    }
+    if !engine.exhausted {
+        return Vec::new();
+    }
+    let text = "The graph made as many calls as it may, and ends with what it has";
+    engine.notice("search_ended", text.to_owned());
+    let results = graph.nodes.values().filter(|node| node.is_done() && node.parent.is_none());
+    let note = results_note(results);
+    let tokens = estimate_tokens(note.len());
+    engine.events.push(Event::Gathered { node: None, note, tokens });
+    engine.events
+}
+
+/// What a sub-task is told beside the conversation.
+fn task_note(graph: &Graph, node: &Node) -> Text {
+    let mut note = String::from(
+        "Do not answer my message as a whole: it was split into sub-tasks, and this one is yours. \
+         Work on nothing else, use tools where they help, and reply with its result alone.",
+    );
+    note.push_str(&format!("\n\nYour sub-task: {}", node.task));
+    let needs = node.needs.iter().filter_map(|need| graph.nodes.get(need));
+    for need in needs {
+        let result = need.result().map(|result| shortened(result)).unwrap_or_default();
+        note.push_str(&format!("\n\nResult of {} ({}):\n{result}", need.name, need.task));
+    }
+    note.into()
+}
+
+/// Results that are to be put together.
+fn results_note<'a>(nodes: impl Iterator<Item = &'a Node>) -> Text {
+    let mut note = String::from("The work was split into sub-tasks. What they came to:");
+    for node in nodes {
+        match (&node.outcome, node.result()) {
+            (_, Some(result)) => {
+                let result = shortened(result);
+                note.push_str(&format!("\n\n{} ({}):\n{result}", node.name, node.task));
+            }
+            (Some(NodeOutcome::Failed { fault }), None) => {
+                let why = &fault.message;
+                note.push_str(&format!("\n\n{} ({}) failed: {why}", node.name, node.task));
+            }
+            (Some(NodeOutcome::Skipped { .. } | NodeOutcome::Done { .. }) | None, None) => {
+                note.push_str(&format!("\n\n{} ({}) was not done.", node.name, node.task));
+            }
+        }
+    }
+    note.push_str("\n\nPut the results together and answer what was asked for.");
+    note.into()
+}
+
+fn shortened(text: &str) -> String {
+    if text.len() <= RESULT_BYTES_MAX {
+        return text.to_owned();
+    }
+    let mut end = RESULT_BYTES_MAX;
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}… (shortened)", &text[..end])
+}
+
+/// The question for a plan.
+pub(crate) fn plan_text(graph: &Graph, of: Option<NodeId>, bounds: PlanBounds) -> String {
+    let what = match of.and_then(|of| graph.nodes.get(&of)) {
+        None => "Do not answer my message yet: split it into sub-tasks first.".to_owned(),
+        Some(node) => format!(
+            "Do not answer my message yet. One of its sub-tasks is too much for one; split it \
+             further: {}",
+            node.task
+        ),
+    };
+    let PlanBounds { nodes, layers, attempts, refine } = bounds;
+    format!(
+        "{what}\n\nPlan at most {nodes} sub-tasks that can be worked on side by side where they \
+         do not need one another, in at most {layers} layers. Reply with JSON alone: {{\"nodes\": \
+         [{{\"id\": \"short_name\", \"task\": \"what to do, understood without the others\", \
+         \"needs\": [\"ids whose results it needs\"]}}, …]}}. No cycles. Where several tries pay, \
+         add \"attempts\" (up to {attempts}; the best is kept), where polish pays, \"refine\" (up \
+         to {refine}). Something small is one node."
+    )
+}
+
+pub(crate) fn judge_text(node: &Node) -> String {
+    format!(
+        "Do not answer my message yet. One of its sub-tasks is: {}\n\nCan it be done well in one \
+         go, or is it so complex that it should be split into sub-tasks of its own? Reply with one \
+         word: simple or complex.",
+        node.task
+    )
+}
+
+pub(crate) fn score_text(node: &Node, answer: &str) -> String {
+    format!(
+        "How good is this result of a sub-task?\n\nThe sub-task: {}\n\nThe result:\n{}\n\nJudge \
+         whether it is right and whole. Think briefly, then reply on the last line with a number \
+         from 0 to 10.",
+        node.task,
+        shortened(answer)
+    )
+}
+
+pub(crate) fn refine_text(node: &Node, answer: &str) -> String {
+    format!(
+        "Improve this result of a sub-task: set right what is wrong, add what is missing, keep \
+         what is good.\n\nThe sub-task: {}\n\nThe result:\n{}\n\nReply with the improved result \
+         alone.",
+        node.task,
+        shortened(answer)
+    )
+}
