@@ -114,7 +114,7 @@ fn tools(state: &State, turn: &Turn) -> Vec<Event> {
         match phase {
             ToolPhase::Proposed { args, judgement, answerable } => {
                 let reads = judgement.effect == Effect::Read;
-                if before && !(reads && !lane.changes) {
+                if before && (!reads || lane.changes) {
                     lane.held = true;
                     continue;
                 }

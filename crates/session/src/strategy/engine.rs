@@ -116,9 +116,8 @@ impl<'a> Engine<'a> {
 
     /// One question.
     pub fn errand(&mut self, purpose: Purpose) -> Came<'a> {
-        let errand = self.desk.turn.errands.get(&purpose);
-        match errand {
-            Some(errand) => match (&errand.given, errand.call) {
+        if let Some(errand) = self.desk.turn.errands.get(&purpose) {
+            match (&errand.given, errand.call) {
                 (Some(Ok(text)), Some(call)) => {
                     let (text, misread) = (text.clone(), errand.misread.as_ref());
                     return Came::Answer { call, text, misread };
@@ -126,8 +125,7 @@ impl<'a> Engine<'a> {
                 (Some(Err(fault)), call) => return Came::Failed { call, fault: fault.clone() },
                 (None, Some(_)) => return Came::Nothing,
                 (_, None) => {}
-            },
-            None => {}
+            }
         }
         if self.may_begin() {
             self.events.push(call(self.desk.state, self.desk.limits, purpose, None));

@@ -254,7 +254,7 @@ fn simple_or_complex(text: &str) -> Option<bool> {
         "complex" => Some(true),
         _ => None,
     });
-    said.last()
+    said.into_iter().next_back()
 }
 
 /// The first value in a text that is wanted. A comma too many is forgiven.

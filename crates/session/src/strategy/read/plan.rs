@@ -209,10 +209,8 @@ fn edges_of(
         .iter()
         .enumerate()
         .flat_map(|(at, node)| node.needs.iter().map(move |need| (need.clone(), at)));
-    let of_edges = edges.iter().filter_map(|(from, to)| match names.get(to) {
-        Some(to) => Some((from.clone(), *to)),
-        None => None,
-    });
+    let of_edges =
+        edges.iter().filter_map(|(from, to)| names.get(to).map(|to| (from.clone(), *to)));
     let unknown = edges.iter().filter(|(_, to)| !names.contains_key(to)).count();
     let mut dropped = unknown;
     for (from, to) in of_nodes.chain(of_edges) {
