@@ -4,7 +4,7 @@ fit, what the model needs to go on is there, calls keep their results, and nothi
 import json
 
 from fakemodel import FakeModel
-from harness import eq, eventually
+from harness import Options, eq, eventually
 from sdk_types import ANTHROPIC, COMPLETIONS, GEMINI, RESPONSES
 from talk import of, spoken, talks, the
 from test_models import SMALL, bash, opaque, unasked
@@ -26,6 +26,14 @@ def say(text, **more):
     return reply({"say": text}, **more)
 
 
+def shown(part):
+    """A part of a request in a line."""
+    what = {"call": lambda: f"{part['name']} {part['args']}", "thought": lambda: "(signed)",
+            "image": lambda: "(a picture)"}.get(part["kind"], lambda: part.get("text"))()
+    line = " ".join(str(what).split())
+    return f"{part['role']:5} {part['kind']:7} {line[:80]}{'…' if len(line) > 80 else ''}"
+
+
 class Case:
     """A session with a model of a small window, nobody asked."""
 
@@ -43,8 +51,24 @@ class Case:
     def turn(self, text, *script):
         self.model.script(script)
         self.frames = self.client.turn(text)
+        self.show(text)
         eq(self.model.state()["queued"], 0, "replies that nobody asked for")
         return self.frames
+
+    def show(self, text):
+        """With `-v`: what the model is asked after a compaction, or why it is not asked."""
+        failed = of(self.frames, "turn_failed")
+        made = of(self.frames, "context_compaction")
+        lines = [f"{self.s.t.name} ({self.api.name}), {text[:40]!r}:"]
+        lines += [f"  compacted from {one['tokens_before']} tokens to {one['tokens_after']}"
+                  for one in made]
+        lines += [f"  {one['code']}: {one['error']}" for one in failed]
+        if made and self.requests():
+            body = self.requests()[-1]["body"]
+            lines += ["  the next request says, after the instructions:"]
+            lines += [f"    {shown(part)}" for part in self.api.flow(body)]
+        if made or failed:
+            Options.tell("\n      ".join(lines))
 
     def begin(self, **more):
         """The fact is said, and a few words more."""

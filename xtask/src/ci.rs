@@ -9,6 +9,7 @@ use crate::{absences, real_model, soak};
 
 /// Kills in the short run; the long one is `soak`.
 const KILL_CYCLES: u32 = 6;
+const POWER_CUTS: u32 = 8;
 const PATCH_KILLS: u32 = 15;
 const KILL_SEED: u64 = 1;
 /// From nothing, on two slow cores.
@@ -43,6 +44,9 @@ pub fn run(place: &Place, install: &Install) -> bool {
     steps.run("black-box tests", &[built], || black_box(place));
     steps.run("kill run, short", &[built], || {
         soak::kill(place, KILL_CYCLES, KILL_SEED, KILL_TIME_MAX)
+    });
+    steps.run("power cuts, short", &[built], || {
+        soak::cut_power(place, POWER_CUTS, KILL_SEED, KILL_TIME_MAX)
     });
     steps.run("patches killed, short", &[built], || {
         soak::kill_patches(place, PATCH_KILLS, KILL_SEED, KILL_TIME_MAX)

@@ -1,5 +1,5 @@
 //! The long checks: random sessions by the hundred thousand, kills of a server in use and of one
-//! that applies patches, frames of nonsense by the million, commands that try to stay alive, and
+//! that applies patches, power that goes, frames of nonsense by the million, commands that try to stay alive, and
 //! commands that were judged safe, run and watched by the thousand.
 
 use std::time::Duration;
@@ -49,6 +49,9 @@ pub struct Options {
     /// How many stores are tried on a disk that fails
     #[arg(long, default_value_t = 10_000)]
     stores: u32,
+    /// How often a server in use loses its power
+    #[arg(long, default_value_t = 200)]
+    power_cuts: u32,
     /// One of the checks alone
     #[arg(long, value_enum)]
     only: Option<Only>,
@@ -79,13 +82,14 @@ pub fn run(place: &Place, options: &Options) -> bool {
         commands,
         runs,
         stores,
+        power_cuts,
         only,
         install,
     } = options;
     let wanted = |one| only.is_none_or(|only| only == one);
     let mut steps = Steps::new();
     let mut built = Passed::Yes;
-    if [Only::Kill, Only::Patches, Only::Frames, Only::Stay].into_iter().any(wanted) {
+    if [Only::Kill, Only::Patches, Only::Frames, Only::Stay, Only::Disk].into_iter().any(wanted) {
         let python =
             steps.run("tools: python3 with websockets", &[], || tools::python(place, install));
         built = steps.run("build", &[python], || ci::build(place));
@@ -111,6 +115,7 @@ pub fn run(place: &Place, options: &Options) -> bool {
     }
     if wanted(Only::Disk) {
         steps.run("disks that fail", &[], || disks(place, *stores, *seed));
+        steps.run("power cuts", &[built], || cut_power(place, *power_cuts, *seed, SOAK_TIME_MAX));
     }
     if wanted(Only::Judge) {
         steps.run("commands judged and run", &[], || judge(place, *commands, *runs, *seed));
@@ -124,6 +129,14 @@ pub fn kill(place: &Place, cycles: u32, seed: u64, time_max: Duration) -> Result
     let mut run = place.program(place.python());
     run.arg("tests/blackbox/soak/kill.py").arg("--polyloop").arg(place.polyloop());
     run.args(["--cycles", &cycles.to_string(), "--seed", &seed.to_string()]);
+    show(&mut run, time_max)
+}
+
+/// Takes the power from a server in use; see tests/blackbox/soak/power.py.
+pub fn cut_power(place: &Place, cuts: u32, seed: u64, time_max: Duration) -> Result<(), String> {
+    let mut run = place.program(place.python());
+    run.arg("tests/blackbox/soak/power.py").arg("--polyloop").arg(place.polyloop());
+    run.args(["--cycles", &cuts.to_string(), "--seed", &seed.to_string()]);
     show(&mut run, time_max)
 }
 

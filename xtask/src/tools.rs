@@ -65,6 +65,7 @@ const PROGRAMS: &[(&[&str], &str)] = &[
     (&["node", "--version"], "nodejs"),
     (&["npm", "--version"], "npm"),
     (&["perl", "--version"], "perl"),
+    (&["cc", "--version"], "gcc"),
     (&["setsid", "--version"], "util-linux"),
     (&["git", "--version"], "git"),
 ];

@@ -15,7 +15,7 @@ use polyloop_session::command::WaitReply;
 use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::decide::expire;
 use polyloop_session::event::{Level, Setting, Settings};
-use polyloop_session::policy::Mode;
+use polyloop_session::policy::{Leave, Mode};
 use polyloop_session::recover::recover_with;
 use polyloop_session::shown;
 use polyloop_session::state::{AUTO_RESUME_VIA, ToolPhase};
@@ -176,6 +176,8 @@ pub struct Attached<V: View> {
 pub enum CommandError {
     Refused(Refusal),
     Store(String),
+    /// The store failed under the session; whoever is attached to it is told as it ends.
+    Failed(String),
 }
 
 impl From<LogError> for CommandError {
@@ -256,6 +258,7 @@ impl<V: View> Actor<V> {
         }
         let journal = actor.kit.places.common.journal.as_ref();
         let found = journal.map(|journal| journal.found(&actor.id)).unwrap_or_default();
+        actor.take_up_undo(&found).await?;
         let closing = recover_with(&actor.state, &actor.live, &found);
         actor.record(closing).await?;
         actor.live = Live::of(&actor.state);
@@ -282,12 +285,23 @@ impl<V: View> Actor<V> {
         Ok(actor)
     }
 
-    /// A session whose model cannot be had any more goes on with the server's own.
+    /// A session whose model cannot be had any more goes on with the server's own; of one that is
+    /// there the window may be known better by now.
     pub(super) async fn check_model(&mut self) -> Result<(), LogError> {
-        let Some(wanted) = self.state.settings().map(|settings| settings.model.clone()) else {
-            return Ok(());
+        let Some(settings) = self.state.settings() else { return Ok(()) };
+        let (wanted, before) = (settings.model.clone(), settings.tokens_max);
+        let why = match self.kit.models.find(&wanted) {
+            Ok(model) if before.is_none_or(|before| before == model.card().tokens_max) => {
+                return Ok(());
+            }
+            Ok(model) => {
+                let tokens_max = model.card().tokens_max;
+                let (setting, by) =
+                    (Setting::Model { model: wanted, tokens_max }, Who::via("server"));
+                return self.record(vec![Event::SettingSet { setting, by }]).await;
+            }
+            Err(why) => why,
         };
-        let Err(why) = self.kit.models.find(&wanted) else { return Ok(()) };
         let preset = self.kit.models.preset();
         let (model, tokens_max) = (Text::from(preset.name()), preset.card().tokens_max);
         let text = format!("Model {wanted:?} {why}. The session goes on with {model:?}.").into();
@@ -555,29 +569,43 @@ impl<V: View> Actor<V> {
 
 /// Tells the client, and the loop when the store failed.
 fn answer(reply: oneshot::Sender<Answered>, done: Answered) -> Result<Flow, LogError> {
-    let failed = match &done {
-        Err(CommandError::Store(why)) => Some(LogError::store("session", why)),
-        Ok(_) | Err(CommandError::Refused(_)) => None,
+    let why = match done {
+        Err(CommandError::Store(why) | CommandError::Failed(why)) => why,
+        done => {
+            let _ = reply.send(done);
+            return Ok(Flow::GoOn);
+        }
     };
-    let _ = reply.send(done);
-    failed.map_or(Ok(Flow::GoOn), Err)
+    // It says already which session it is about.
+    let (what, told) = why.split_once(": ").unwrap_or(("session", &why));
+    let error = LogError::store(what, told);
+    let _ = reply.send(Err(CommandError::Failed(why)));
+    Err(error)
 }
 
 const NO_SANDBOX_CODE: &str = "no_sandbox";
 const NO_SANDBOX_TEXT: &str = "There is no sandbox on this machine, so full-auto asks before it \
                                runs commands that may change something.";
 
-/// What people said, decided and were given must survive the machine, not only the process.
+/// What people said, decided and were given must survive the machine, not only the process; and
+/// that a tool begins which may change something, or it would begin again.
 fn must_reach_disk(event: &Event) -> bool {
     match event {
         Event::SessionCreated { .. }
-        | Event::MessageQueued { .. }
-        | Event::WaitSettled { .. }
         | Event::SessionClosed { .. }
+        | Event::SessionReopened { .. }
+        | Event::ModeSet { .. }
+        | Event::SettingSet { .. }
+        | Event::MessageQueued { .. }
+        | Event::MessageDropped { .. }
+        | Event::WaitSettled { .. }
+        | Event::TurnStopping { .. }
         | Event::TurnEnded { .. } => true,
+        Event::WaitWithdrawn { by, .. } => by.is_some(),
+        Event::ToolStarted { leave, .. } => !matches!(leave, Some(Leave::Reads | Leave::Safe)),
         Event::ItemCompleted { result, .. } => result.is_some(),
         Event::SandboxRefused { .. } => true,
-        Event::FilesTouched { .. } | Event::Undone { .. } => true,
+        Event::FilesTouched { .. } | Event::UndoStarted { .. } | Event::Undone { .. } => true,
         _ => false,
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use polyloop_session::event::{Adopted, Setting};
+use polyloop_session::item::Usage;
 use polyloop_session::{Event, Growth, Live, LogEntry, Seq, SessionId, State, Text, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -162,6 +163,23 @@ pub struct Summary {
     pub last: Timestamp,
     pub lines: u64,
     pub title: Option<Text>,
+    pub spent: Spent,
+}
+
+/// What all model calls of a session cost together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    pub calls: u64,
+    pub usage: Usage,
+}
+
+impl Spent {
+    pub(crate) fn take(&mut self, event: &Event) {
+        if let Event::CallEnded { usage, .. } = event {
+            self.calls = self.calls.saturating_add(1);
+            self.usage.add(usage.unwrap_or_default());
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

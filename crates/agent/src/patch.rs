@@ -78,6 +78,8 @@ pub const PATCH_BYTES_MAX: usize = 32 * 1024 * 1024;
 pub const PATCH_LINES_MAX: usize = 200_000;
 /// Sections of one patch.
 pub const SECTIONS_MAX: usize = 256;
+/// Files that are changed at once: by a patch, or by taking back what deleted a whole tree.
+pub const STEPS_MAX: usize = 6_000;
 /// Hunks in all sections of one patch together.
 pub const HUNKS_MAX: usize = 5_000;
 /// A file that is read, because it is updated, moved or deleted.

@@ -3,6 +3,7 @@
 //! Every provider has its own; OpenAI's `o200k` stands for all of them, and where a provider says
 //! what a call took, that is what counts. The work is bounded: of a long text samples are counted.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use polyloop_session::context::Overhead;
@@ -22,7 +23,12 @@ const INLINE_BYTES_MAX: usize = 4 * 1024;
 
 /// Counts the tokens of a text.
 pub trait Tokens: Send + Sync + 'static {
+    /// May take its time while it is not ready.
     fn count(&self, text: &str) -> u64;
+
+    fn is_ready(&self) -> bool {
+        true
+    }
 }
 
 /// Four bytes make a token: for tests, and where no tokeniser can be had.
@@ -70,6 +76,9 @@ impl Counted {
 /// moment.
 pub struct O200k;
 
+/// Whether its vocabulary is there.
+static UNPACKED: AtomicBool = AtomicBool::new(false);
+
 impl O200k {
     /// Unpacks its vocabulary beside whatever else is begun; who counts before that is done, waits.
     pub fn unpacking() -> Arc<dyn Tokens> {
@@ -82,9 +91,9 @@ impl O200k {
 
 impl Tokens for O200k {
     fn count(&self, text: &str) -> u64 {
-        let Some(encoding) = tiktoken::get_encoding("o200k_base") else {
-            return Rough.count(text);
-        };
+        let encoding = tiktoken::get_encoding("o200k_base");
+        UNPACKED.store(true, Ordering::Release);
+        let Some(encoding) = encoding else { return Rough.count(text) };
         if text.len() <= COUNTED_BYTES_MAX {
             return encoding.count(text) as u64;
         }
@@ -95,6 +104,10 @@ impl Tokens for O200k {
         }
         let whole = u128::from(counted) * text.len() as u128 / u128::from(bytes.max(1));
         u64::try_from(whole).unwrap_or(u64::MAX)
+    }
+
+    fn is_ready(&self) -> bool {
+        UNPACKED.load(Ordering::Acquire)
     }
 }
 
@@ -111,7 +124,8 @@ fn samples(text: &str) -> impl Iterator<Item = &str> {
 /// estimate.
 pub async fn fill(tokens: &Arc<dyn Tokens>, mut events: Vec<Event>) -> Vec<Event> {
     let bytes: usize = events.iter().map(counted_bytes).sum();
-    if bytes <= INLINE_BYTES_MAX {
+    // Nothing else would be done on this thread while it waits for the vocabulary.
+    if bytes == 0 || bytes <= INLINE_BYTES_MAX && tokens.is_ready() {
         events.iter_mut().for_each(|event| count(&**tokens, event));
         return events;
     }
@@ -201,22 +215,46 @@ mod tests {
         }
     }
 
+    /// Is unpacked when it is told to, and whoever counts before waits.
+    struct Unpacking(std::sync::Mutex<std::sync::mpsc::Receiver<()>>);
+
+    impl Tokens for Unpacking {
+        fn count(&self, text: &str) -> u64 {
+            self.0.lock().unwrap().recv().unwrap();
+            Rough.count(text)
+        }
+
+        fn is_ready(&self) -> bool {
+            false
+        }
+    }
+
+    /// On one thread: were it blocked, nobody could end the unpacking.
     #[tokio::test]
-    async fn what_enters_the_prompt_is_counted_in_its_event() {
-        let tokens: Arc<dyn Tokens> = Arc::new(O200k);
-        let text = "hello world".into();
-        let short = Event::ItemCompleted {
+    async fn others_go_on_while_a_short_text_waits_for_the_vocabulary() {
+        let (unpacked, waits) = std::sync::mpsc::channel();
+        let tokens: Arc<dyn Tokens> = Arc::new(Unpacking(std::sync::Mutex::new(waits)));
+        let filling = fill(&tokens, vec![completed("hello")]);
+        let going_on = async { unpacked.send(()).unwrap() };
+        let (filled, ()) = tokio::join!(filling, going_on);
+        assert_eq!(filled.len(), 1);
+    }
+
+    fn completed(text: &str) -> Event {
+        Event::ItemCompleted {
             item: polyloop_session::ItemId(polyloop_session::Seq(1)),
             end: polyloop_session::item::End::Whole,
-            text,
+            text: text.into(),
             opaque: None,
             result: None,
             tokens: 99,
-        };
-        let mut long = short.clone();
-        if let Event::ItemCompleted { text, .. } = &mut long {
-            *text = "hello world ".repeat(5_000).into();
         }
+    }
+
+    #[tokio::test]
+    async fn what_enters_the_prompt_is_counted_in_its_event() {
+        let tokens: Arc<dyn Tokens> = Arc::new(O200k);
+        let (short, long) = (completed("hello world"), completed(&"hello world ".repeat(5_000)));
         for (event, want) in [(short, 2..=2), (long, 9_000..=11_000)] {
             let filled = fill(&tokens, vec![event]).await;
             let Event::ItemCompleted { tokens, .. } = &filled[0] else { unreachable!() };

@@ -9,6 +9,7 @@ use polyloop_session::{Seq, SessionId, shown};
 /// The codes of the notices that say so.
 pub(crate) const FORKED_CODE: &str = "forked";
 pub(crate) const UNDONE_CODE: &str = "undone";
+pub(crate) const UNDO_FAILED_CODE: &str = "undo_failed";
 
 /// Files that are named before they are only counted.
 const FILES_NAMED_MAX: usize = 20;
@@ -44,4 +45,8 @@ pub(crate) fn undone(files: &[FileChange], skipped: &[Skipped], by: &Who) -> Str
         named.push("all were as before already".into());
     }
     format!("{} took back changes of files: {}", by.describe(), named.join("; "))
+}
+
+pub(crate) fn undo_failed(reason: &str) -> String {
+    format!("Changes of files were to be taken back and are in place still: {reason}")
 }

@@ -1,7 +1,8 @@
 //! The shapes of the REST interface.
 
+use polyloop_session::context::{ContextInfo, Fullness, Strategy};
 use polyloop_session::event::{Agent, Skipped};
-use polyloop_session::item::{FileChange, Operation};
+use polyloop_session::item::{FileChange, Operation, Usage};
 use polyloop_session::policy::Mode;
 use polyloop_session::{Seq, SessionId, Text, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,9 @@ pub struct SessionInfo<'a> {
     event_count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: &'a Option<Text>,
+    /// Absent as long as no model was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Cost>,
 }
 
 impl<'a> SessionInfo<'a> {
@@ -26,9 +30,93 @@ impl<'a> SessionInfo<'a> {
         last: Timestamp,
         lines: u64,
         title: &'a Option<Text>,
+        usage: Option<Cost>,
     ) -> Self {
         let (start_time, last_update_time) = (iso(start), iso(last));
-        SessionInfo { id, start_time, last_update_time, event_count: lines, title }
+        SessionInfo { id, start_time, last_update_time, event_count: lines, title, usage }
+    }
+}
+
+/// What all model calls of a session cost together.
+#[derive(Serialize)]
+pub struct Cost {
+    model_calls: u64,
+    /// All input, cached or not.
+    input_tokens: u64,
+    output_tokens: u64,
+    cached_tokens: u64,
+    cache_written_tokens: u64,
+    reasoning_tokens: u64,
+    /// Input and output.
+    total_tokens: u64,
+    /// Of the calls whose price is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+}
+
+impl Cost {
+    /// `None` where no model was asked.
+    pub fn of(calls: u64, usage: &Usage) -> Option<Cost> {
+        (calls > 0).then(|| Cost {
+            model_calls: calls,
+            input_tokens: usage.input_tokens,
+            output_tokens: usage.output_tokens,
+            cached_tokens: usage.cached_tokens,
+            cache_written_tokens: usage.cache_written_tokens,
+            reasoning_tokens: usage.reasoning_tokens,
+            total_tokens: usage.total_tokens(),
+            cost_usd: usage.cost_micros.map(|micros| micros as f64 / 1_000_000.0),
+        })
+    }
+}
+
+/// How full a session's window is, and with what.
+#[derive(Serialize)]
+pub struct ContextTold<'a> {
+    id: &'a SessionId,
+    token_count: u64,
+    max_tokens: u64,
+    transcript_length: u64,
+    strategy: Strategy,
+    warning_level: &'static str,
+    filled_by: FilledBy,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Cost>,
+}
+
+/// Tokens as they were counted here; a provider may count others.
+#[derive(Serialize)]
+struct FilledBy {
+    instructions_and_tools: u64,
+    summary: u64,
+    user_messages: u64,
+    answers: u64,
+    reasoning: u64,
+    tool_calls: u64,
+    tool_results: u64,
+}
+
+impl<'a> ContextTold<'a> {
+    pub fn new(id: &'a SessionId, info: &ContextInfo) -> ContextTold<'a> {
+        let filled = &info.filled;
+        ContextTold {
+            id,
+            token_count: info.tokens,
+            max_tokens: info.tokens_max,
+            transcript_length: info.pieces,
+            strategy: info.strategy,
+            warning_level: Fullness::of(info.tokens, info.tokens_max).name(),
+            filled_by: FilledBy {
+                instructions_and_tools: filled.overhead,
+                summary: filled.summary,
+                user_messages: filled.messages,
+                answers: filled.answers,
+                reasoning: filled.reasoning,
+                tool_calls: filled.tool_calls,
+                tool_results: filled.tool_results,
+            },
+            usage: Cost::of(info.calls, &info.spent),
+        }
     }
 }
 

@@ -10,10 +10,10 @@ use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use polyloop_agent::actor::CommandError;
 use polyloop_agent::clock;
-use polyloop_agent::log::LogError;
+use polyloop_agent::log::{LogError, Summary};
 use polyloop_agent::sessions::Archived;
 use polyloop_agent::todos::SwitchError;
-use polyloop_dialects::rest::{self, RestError, SessionInfo, SessionList, Switched};
+use polyloop_dialects::rest::{self, Cost, RestError, SessionInfo, SessionList, Switched};
 use polyloop_session::event::Setting;
 use polyloop_session::id::BadSessionId;
 use polyloop_session::wait::Who;
@@ -51,7 +51,9 @@ fn store_failed(failure: &LogError) -> Response {
 fn command_failed(failure: &CommandError) -> Response {
     match failure {
         CommandError::Refused(refusal) => error(StatusCode::CONFLICT, refusal.to_string()),
-        CommandError::Store(why) => failed("The session store failed", why),
+        CommandError::Store(why) | CommandError::Failed(why) => {
+            failed("The session store failed", why)
+        }
     }
 }
 
@@ -90,12 +92,18 @@ pub async fn list(State(app): State<Arc<App>>, uri: Uri) -> Response {
     };
     let page = all.get(from..).unwrap_or_default();
     let page = page.get(..limit).unwrap_or(page);
-    let info = page.iter().map(|s| SessionInfo::new(&s.id, s.start, s.last, s.lines, &s.title));
+    let info = page.iter().map(told);
     let mut response = json(StatusCode::OK, &SessionList { sessions: info.collect() });
     if let Some(last) = page.last().filter(|_| from + page.len() < all.len()) {
         link(&mut response, &format!("/sessions?limit={limit}&before={}", last.id));
     }
     response
+}
+
+fn told(summary: &Summary) -> SessionInfo<'_> {
+    let Summary { id, start, last, lines, title, spent } = summary;
+    let usage = Cost::of(spent.calls, &spent.usage);
+    SessionInfo::new(id, *start, *last, *lines, title, usage)
 }
 
 /// A number of the query; the error is for the client.
@@ -128,9 +136,7 @@ pub async fn create(State(app): State<Arc<App>>, body: Result<Bytes, BytesReject
         Err(refusal) => return error(StatusCode::BAD_REQUEST, refusal.to_string()),
     };
     match app.sessions.create(Who::via("rest"), settings).await {
-        Ok(s) => {
-            json(StatusCode::CREATED, &SessionInfo::new(&s.id, s.start, s.last, s.lines, &s.title))
-        }
+        Ok(summary) => json(StatusCode::CREATED, &told(&summary)),
         Err(failure) => command_failed(&failure),
     }
 }

@@ -15,12 +15,13 @@ use polyloop_agent::sessions::Sessions;
 use polyloop_agent::subscriber::{
     Ending, Power, Presence, QUEUED_BYTES_MAX, QUEUED_FRAMES_MAX, Subscription,
 };
-use polyloop_dialects::{Cursor, Dialect, Frame};
+use polyloop_dialects::{Cursor, Dialect, Frame, Reply};
 use polyloop_session::SessionId;
 use polyloop_session::wait::Who;
 use tokio::sync::mpsc;
 
 use crate::catch_up::{CatchUp, Moment};
+use crate::socket::store_complaint;
 use crate::view::{DialectKind, DialectView};
 
 /// Who is told what.
@@ -243,6 +244,10 @@ impl Pump {
         };
         if let Ending::Failed(why) = &ending {
             tracing::warn!(session = %self.session, why, "the room lost a session");
+            // Whoever waits for an answer there would wait for ever.
+            let reply = Reply::Complaint(store_complaint(why));
+            let frame = self.room.dialect.reply(Some(&self.session), 0, &reply);
+            self.room.told(&self.session, frame);
         }
         let mut following = self.talk.following.lock().await;
         following.is_followed = false;

@@ -23,7 +23,7 @@ use polyloop_agent::tool::web_fetcher::{self, PrivateAddresses, Reach};
 use polyloop_agent::tool::{self, Place, ToolSpec};
 use polyloop_dialects::chat::Chat;
 use polyloop_sandbox::{Availability, Helper, probe};
-use polyloop_session::context::{Overhead, Strategy};
+use polyloop_session::context::{Overhead, Strategy, WindowSize};
 use polyloop_session::event::Settings;
 use polyloop_session::policy::Mode;
 use polyloop_session::state::CALLS_PER_TURN_MAX;
@@ -303,6 +303,7 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
         limits: polyloop_session::Limits {
             queued_messages_max: config.limits.queued_messages_max,
             tokens_max: model.card().tokens_max,
+            window: WindowSize::Known,
             strategy,
             bypass_allowed: config.approval.allow_bypass,
             retries_max: config.model.retries_max,

@@ -32,6 +32,7 @@ mod run;
 mod start;
 mod write;
 
+pub(crate) use attach::store_complaint;
 pub use attach::tool_infos;
 
 /// What a handshake says of the connection it opens.

@@ -8,6 +8,9 @@ use crate::item::{Fault, Usage};
 /// The fault of a session that has used up what it may cost.
 pub const BUDGET_CODE: &str = "budget_exceeded";
 
+/// The notice of a model whose price nobody knows, where there is a limit in dollars.
+pub const UNPRICED_CODE: &str = "price_unknown";
+
 /// Bounds of one session's model calls, all together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Budget {

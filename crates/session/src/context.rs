@@ -16,6 +16,15 @@ pub enum Strategy {
     Dummy,
 }
 
+/// Whether the size of a model's window is known, or only what most of its kind have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WindowSize {
+    #[default]
+    Known,
+    /// Whether a conversation fits is for the provider to say.
+    Assumed,
+}
+
 /// What instructions and tools take of every prompt, in tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Overhead {
@@ -71,31 +80,84 @@ pub struct ContextInfo {
     pub tokens_max: u64,
     pub pieces: u64,
     pub strategy: Strategy,
-    /// What the session's model calls cost so far.
+    /// What the session's model calls cost so far,
     pub spent: Usage,
+    /// and how many they were.
+    pub calls: u64,
+    pub filled: Filled,
 }
 
 pub fn info(state: &State, tokens_max: u64, strategy: Strategy) -> ContextInfo {
     let line = state.line();
     let (tokens, pieces) = (line.used(), line.pieces().len() as u64);
-    ContextInfo { tokens, tokens_max, pieces, strategy, spent: *state.spent() }
+    let (spent, calls, filled) = (*state.spent(), state.calls(), Filled::of(line));
+    ContextInfo { tokens, tokens_max, pieces, strategy, spent, calls, filled }
+}
+
+/// What fills the window, in tokens as each was counted when it came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filled {
+    /// Instructions and tools, at the last call.
+    pub overhead: u64,
+    pub summary: u64,
+    /// Of users.
+    pub messages: u64,
+    /// With what was explained.
+    pub answers: u64,
+    pub reasoning: u64,
+    pub tool_calls: u64,
+    pub tool_results: u64,
+}
+
+impl Filled {
+    fn of(line: &Line) -> Filled {
+        let mut filled = Filled { overhead: line.overhead(), ..Filled::default() };
+        for piece in line.pieces() {
+            let sum = match piece.piece {
+                Piece::User { .. } => &mut filled.messages,
+                Piece::Agent { .. } | Piece::Explanation { .. } => &mut filled.answers,
+                Piece::Reasoning { .. } | Piece::Note { .. } => &mut filled.reasoning,
+                Piece::ToolCall { .. } => &mut filled.tool_calls,
+                Piece::ToolResult { .. } => &mut filled.tool_results,
+                Piece::Summary { .. } => &mut filled.summary,
+            };
+            *sum = sum.saturating_add(piece.tokens);
+        }
+        filled
+    }
 }
 
 /// The last piece that a compaction would fold into its summary. The newest exchanges stay as
 /// they are while they fit in a quarter of the whole, and a cut falls only before a user's
 /// message, and never between a call and its result. `None` when there is nothing to fold.
 pub fn compaction_cut(line: &Line) -> Option<Seq> {
+    let pieces = line.pieces();
+    let from = keep_from(line, Keep::Quarter, |at| matches!(pieces[at].piece, Piece::User { .. }));
+    pieces[..from.unwrap_or(pieces.len())].last().map(|piece| piece.seq)
+}
+
+/// How much of the newest stays where a summary is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keep {
+    /// As much as fits in a quarter of the whole.
+    Quarter,
+    /// The same, but the last part whatever its size: the model has not seen what came of it.
+    LastPart,
+}
+
+/// Where what stays begins: as far back as may be, at a piece that begins a part, and never
+/// between a call and its result.
+fn keep_from(line: &Line, keep: Keep, begins: impl Fn(usize) -> bool) -> Option<usize> {
     let keep_max = line.tokens() / 4;
-    let (mut kept, mut keep_from) = (0_u64, line.pieces().len());
+    let (mut kept, mut from) = (0_u64, None);
     // Results that would stay while their calls, further back, would go.
     let mut parted = BTreeSet::new();
     for (at, piece) in line.pieces().iter().enumerate().rev() {
         kept = kept.saturating_add(piece.tokens);
-        if kept > keep_max {
+        if kept > keep_max && (keep == Keep::Quarter || from.is_some()) {
             break;
         }
         match &piece.piece {
-            Piece::User { .. } if parted.is_empty() => keep_from = at,
             Piece::ToolResult { item, .. } => {
                 parted.insert(*item);
             }
@@ -109,8 +171,11 @@ pub fn compaction_cut(line: &Line) -> Option<Seq> {
             | Piece::Note { .. }
             | Piece::Summary { .. } => {}
         }
+        if parted.is_empty() && begins(at) {
+            from = Some(at);
+        }
     }
-    line.pieces()[..keep_from].last().map(|piece| piece.seq)
+    from
 }
 
 /// What is in use before and after, where `counted` tokens become `left`: the count of what is
@@ -127,49 +192,16 @@ pub(crate) fn calibrated(used: u64, counted: u64, left: u64) -> Option<(u64, u64
     Some((used, u64::try_from(after).unwrap_or(u64::MAX)))
 }
 
-/// How much of a turn's newest work stays where a summary is made inside it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Keep {
-    /// As much as fits in a quarter of the whole.
-    Quarter,
-    /// The same, but the last step whatever its size: the model has not seen what came of it.
-    LastStep,
-}
-
 /// The last piece before the newest steps of a turn, which stay: a step is what one model call
 /// said, with its reasoning, its calls and their results.
 fn step_cut(line: &Line, turn: TurnId, keep: Keep) -> Option<Seq> {
-    let keep_max = line.tokens() / 4;
-    let (mut kept, mut keep_from) = (0_u64, None);
-    let mut parted = BTreeSet::new();
     let pieces = line.pieces();
-    for (at, piece) in pieces.iter().enumerate().rev() {
-        kept = kept.saturating_add(piece.tokens);
-        let full = kept > keep_max && (keep == Keep::Quarter || keep_from.is_some());
-        if full || piece.seq <= turn.0 {
-            break;
-        }
-        match &piece.piece {
-            Piece::ToolResult { item, .. } => {
-                parted.insert(*item);
-            }
-            Piece::ToolCall { item, .. } => {
-                parted.remove(item);
-            }
-            Piece::User { .. }
-            | Piece::Agent { .. }
-            | Piece::Reasoning { .. }
-            | Piece::Explanation { .. }
-            | Piece::Note { .. }
-            | Piece::Summary { .. } => {}
-        }
-        let before = at.checked_sub(1).map(|at| &pieces[at]);
-        let begins = piece.call().is_some() && before.is_none_or(|b| b.call() != piece.call());
-        if begins && parted.is_empty() {
-            keep_from = Some(at);
-        }
-    }
-    let last = keep_from?.checked_sub(1)?;
+    let begins = |at: usize| {
+        let (before, piece) = (at.checked_sub(1).map(|at| &pieces[at]), &pieces[at]);
+        let is_first = before.is_none_or(|before| before.call() != piece.call());
+        piece.seq > turn.0 && piece.call().is_some() && is_first
+    };
+    let last = keep_from(line, keep, begins)?.checked_sub(1)?;
     // Else nothing of the turn's work would go.
     (pieces[last].seq > turn.0).then_some(pieces[last].seq)
 }
@@ -202,7 +234,7 @@ pub(crate) fn early_cut(line: &Line, turn: TurnId) -> Option<Seq> {
     }
     match before_turn(line, turn) {
         (Some(last), true) => Some(last),
-        (last, _) => step_cut(line, turn, Keep::LastStep).or(last),
+        (last, _) => step_cut(line, turn, Keep::LastPart).or(last),
     }
 }
 

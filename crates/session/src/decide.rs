@@ -4,7 +4,7 @@
 
 use crate::budget::{self, Budget};
 use crate::command::{Command, Delivery, Refusal, Send, Target, WaitRef, WaitReply};
-use crate::context::{self, Overhead, Strategy};
+use crate::context::{self, Overhead, Strategy, WindowSize};
 use crate::event::{Agent, Event, Setting, Stop, Work};
 use crate::id::{Text, Timestamp, WaitId};
 use crate::item::Part;
@@ -19,6 +19,8 @@ use crate::wait::{self, Answer, Ask, Instead, Then, Who};
 pub struct Limits {
     pub queued_messages_max: usize,
     pub tokens_max: u64,
+    /// Of the session's model.
+    pub window: WindowSize,
     pub strategy: Strategy,
     pub bypass_allowed: bool,
     /// How often a model call that failed is made again.

@@ -247,6 +247,27 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         removed: Vec<Text>,
     },
+    /// Recorded before files are taken back, with what will be done: a crash loses nothing that is
+    /// needed to know whether it was, and to take that back too. `Undone` or `UndoFailed` ends it.
+    UndoStarted {
+        items: Vec<ItemId>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        files: Vec<FileChange>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        made: Vec<Text>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        removed: Vec<Text>,
+        /// What will not be taken back, and why.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        skipped: Vec<Skipped>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cwd: Option<Text>,
+        by: Who,
+    },
+    /// What was begun to be taken back is in place still.
+    UndoFailed {
+        reason: Text,
+    },
     /// File changes of these calls were taken back, or those of an earlier `Undone`.
     Undone {
         items: Vec<ItemId>,
@@ -681,6 +702,9 @@ pub struct Window {
     pub strategy: Strategy,
     /// Pieces left in the prompt.
     pub pieces: u64,
+    /// What instructions and tools take beside them; absent: nobody counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overhead_tokens: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -89,6 +89,10 @@ pub struct ToolResult {
     pub duration_ms: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileChange>,
+    /// What is open of the session's todos, where the call wrote or read them: a line each, as
+    /// `todos::open` gives them, or nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub todos: Option<Text>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,6 +116,9 @@ pub struct FileChange {
     /// long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before_blob: Option<Text>,
+    /// Where it leads, if it is no file but a symbolic link that was deleted, or made again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Text>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::context::{self, Strategy, calibrated};
+use crate::context::{self, Strategy, WindowSize, calibrated};
 use crate::event::{Event, Window};
 use crate::id::{ItemId, Text};
 use crate::item::Fault;
@@ -68,8 +68,12 @@ pub(crate) fn before_call(desk: &Desk<'_>) -> Room {
 }
 
 /// Whether the next call fits as it is. A provider that counted more than the window and answered
-/// all the same is asked again, unless our own count says no.
+/// all the same is asked again, unless our own count says no. Where nobody knows the window, the
+/// provider is asked, and believed.
 pub(crate) fn fits(desk: &Desk<'_>) -> bool {
+    if desk.limits.window == WindowSize::Assumed {
+        return true;
+    }
     let counted = desk.line.tokens().saturating_add(overhead(desk));
     used_now(desk).min(counted) <= desk.tokens_max()
 }
@@ -125,8 +129,9 @@ fn trimmed(desk: &Desk<'_>, from: BTreeSet<ItemId>, stub: &'static str) -> Optio
         return None;
     }
     let pieces = line.pieces().len() as u64;
-    let window = Window { tokens_max, strategy: desk.limits.strategy, pieces };
-    let line = desk.on;
+    let overhead_tokens = (overhead > 0).then_some(overhead);
+    let strategy = desk.limits.strategy;
+    let (window, line) = (Window { tokens_max, strategy, pieces, overhead_tokens }, desk.on);
     Some(Event::Trimmed { items, stub, stub_tokens, tokens_before, tokens_after, window, line })
 }
 

@@ -4,22 +4,23 @@
 //! changes nothing but `last_seq`. Small by design: the prompt since the last compaction, the
 //! queue, the open turn. Ended items, clients, clocks and running effects are not in it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
+use crate::budget::UNPRICED_CODE;
 use crate::context;
 use crate::decide::Limits;
 use crate::event::{
     Adopted, Agent, CallOutcome, Event, LineId, LogEntry, Origin, Outcome, Purpose, RunOptions,
-    Setting, Settings, Stop, Work,
+    Setting, Settings, Stop, Window, Work,
 };
 use crate::id::{CallId, ItemId, MessageId, Seq, Text, Timestamp, TurnId, WaitId};
 use crate::item::{End, Fault, ItemKind, Opaque, Part, ToolResult, Usage};
 use crate::policy::{Effect, Judgement, Key, Leave, Mode};
 use crate::retry::TOO_LONG_CODE;
 use crate::room::FLOOR_CODE;
-use crate::todos::TODOS_TOOL;
+use crate::todos::{self, TODOS_TOOL};
 use crate::wait::{Answer, Ask, Who};
 
 mod edits;
@@ -37,6 +38,9 @@ pub use turn::{
 
 /// Waits whose end is remembered, so that a late answer is told what became of them.
 pub const CLOSED_WAITS_MAX: usize = 64;
+
+/// Of further ones people are told again.
+const UNPRICED_MODELS_MAX: usize = 100;
 
 /// Names this version of the fold: a state that was kept by another may mean something else.
 pub const FOLD_ID: &str = env!("POLYLOOP_FOLD_ID");
@@ -62,8 +66,14 @@ pub struct State {
     line: Line,
     /// What all model calls cost, of every purpose.
     spent: Usage,
+    /// How many they were.
+    calls: u64,
+    /// Models of which people were told that their price is not known.
+    unpriced: BTreeSet<Text>,
     closed_waits: BTreeMap<WaitId, (ItemId, Fate)>,
     edits: Edits,
+    /// Files are being taken back.
+    undoing: Option<Seq>,
     /// A fork in which nobody has asked for anything yet: nothing of what was open goes on.
     fresh_fork: bool,
 }
@@ -175,6 +185,12 @@ impl State {
         self.interrupted.as_ref().is_none_or(|interrupted| interrupted.left.is_none())
     }
 
+    /// The entry that says how files are being taken back; after a crash, whether they were is to
+    /// be found out.
+    pub fn undoing(&self) -> Option<Seq> {
+        self.undoing
+    }
+
     /// File edits that may be taken back.
     pub fn edits(&self) -> &Edits {
         &self.edits
@@ -187,6 +203,16 @@ impl State {
     /// What the session's model calls cost so far, where providers said.
     pub fn spent(&self) -> &Usage {
         &self.spent
+    }
+
+    /// How many model calls that were, of every purpose; one that was made again counts again.
+    pub fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Whether people were told that the price of a model is not known.
+    pub fn is_told_unpriced(&self, model: &str) -> bool {
+        self.unpriced.contains(model)
     }
 
     /// What became of a wait; only the last ones are remembered.
@@ -258,27 +284,36 @@ impl State {
                 let turn = self.turn.as_ref().map(|turn| turn.id);
                 if let Some(own) = self.line_mut(*line) {
                     own.compact(*upto, turn, summary.clone(), *summary_tokens);
-                    own.left(entry.seq, *tokens_after);
+                    own.left(entry.seq, *tokens_after, window);
                     own.try_made(window.tokens_max);
                 }
                 if let Some(turn) = &mut self.turn {
                     turn.compacted(*line);
                 }
             }
-            Event::Trimmed { items, stub, stub_tokens, tokens_after, line, .. } => {
+            Event::Trimmed { items, stub, stub_tokens, tokens_after, window, line, .. } => {
                 if let Some(own) = self.line_mut(*line) {
                     own.trim(items, stub, *stub_tokens);
-                    own.left(entry.seq, *tokens_after);
+                    own.left(entry.seq, *tokens_after, window);
                 }
             }
-            Event::Noticed { .. } => {}
+            Event::Noticed { code, .. } => {
+                // It is about the model in force.
+                let model = self.settings.as_ref().map(|settings| settings.model.clone());
+                if &**code == UNPRICED_CODE && self.unpriced.len() < UNPRICED_MODELS_MAX {
+                    self.unpriced.extend(model);
+                }
+            }
             Event::Forked { .. } => self.forked(),
             Event::FilesTouched { item, .. } => {
                 if let Some(turn) = self.turn.as_ref().filter(|turn| turn.runs(*item)) {
                     self.edits.touched(*item, turn, entry.seq, true);
                 }
             }
+            Event::UndoStarted { .. } => self.undoing = Some(entry.seq),
+            Event::UndoFailed { .. } => self.undoing = None,
             Event::Undone { items, files, skipped, tokens, .. } => {
+                self.undoing = None;
                 self.edits.undone(entry.seq, items);
                 let text = crate::undo::told(files, skipped).into();
                 let piece = Piece::User { content: vec![Part::Text { text }] };
@@ -312,10 +347,11 @@ impl State {
             | Event::Concluded { .. } => {
                 self.close_wait(&entry.event);
                 self.note_edit(entry);
-                if let Event::CallEnded { call, usage: Some(usage), .. } = &entry.event
+                if let Event::CallEnded { call, usage, .. } = &entry.event
                     && self.turn.as_ref().is_some_and(|turn| turn.calls.contains_key(call))
                 {
-                    self.spent.add(*usage);
+                    self.calls = self.calls.saturating_add(1);
+                    self.spent.add(usage.unwrap_or_default());
                 }
                 if let Some(turn) = &mut self.turn {
                     turn.apply(entry, &mut self.line, &mut self.grants);

@@ -11,19 +11,23 @@ use crate::item::Part;
 pub const SUMMARISED_OUTPUT_BYTES_MAX: usize = 2_000;
 /// However small the window is.
 pub const SUMMARISED_BYTES_MIN: usize = 16_000;
-/// What a token stands for at least, in texts of most languages.
-const TOKEN_BYTES_MIN: usize = 3;
+/// What a token is taken to stand for at most.
+const TOKEN_BYTES_MAX: u128 = 3;
 /// No text is made shorter than this.
 const TEXT_BYTES_MIN: usize = 500;
 /// Left for the summary itself: one part of the window in so many.
 const ANSWER_SHARE: u64 = 8;
 
-/// As much as fits a window beside what stands in every prompt.
-pub(crate) fn bounded(messages: Vec<Message>, tokens_max: u64, overhead: u64) -> Vec<Message> {
+/// As much as fits a window beside what stands in every prompt. `tokens` is what all of it was
+/// counted as.
+pub(crate) fn bounded(
+    mut messages: Vec<Message>,
+    tokens: u64,
+    tokens_max: u64,
+    overhead: u64,
+) -> Vec<Message> {
     let room = tokens_max.saturating_sub(overhead).saturating_sub(tokens_max / ANSWER_SHARE);
-    let room = usize::try_from(room).unwrap_or(usize::MAX).saturating_mul(TOKEN_BYTES_MIN);
-    let room = room.max(SUMMARISED_BYTES_MIN);
-    let mut messages = messages;
+    let room = room_bytes(room, text_bytes(&messages), tokens).max(SUMMARISED_BYTES_MIN);
     messages.iter_mut().for_each(plain);
     let mut bytes_max = room;
     while bytes(&messages) > room && bytes_max > TEXT_BYTES_MIN {
@@ -31,6 +35,14 @@ pub(crate) fn bounded(messages: Vec<Message>, tokens_max: u64, overhead: u64) ->
         messages.iter_mut().for_each(|message| shorten(message, bytes_max));
     }
     without_oldest(messages, room)
+}
+
+/// So many tokens of such texts: of digits or code a token is less than of words.
+fn room_bytes(room: u64, bytes: usize, tokens: u64) -> usize {
+    let room = u128::from(room);
+    let most = room.saturating_mul(TOKEN_BYTES_MAX);
+    let as_these = room.saturating_mul(bytes as u128) / u128::from(tokens.max(1));
+    usize::try_from(as_these.min(most)).unwrap_or(usize::MAX)
 }
 
 /// For a summary the ends of a long output are enough, and that there was a picture.
@@ -109,6 +121,19 @@ fn bytes(messages: &[Message]) -> usize {
     messages.iter().map(size).sum()
 }
 
+/// Pictures are counted otherwise.
+fn text_bytes(messages: &[Message]) -> usize {
+    let pictures = messages.iter().flat_map(|message| match message {
+        Message::User(parts) => parts.as_slice(),
+        Message::Assistant(_) | Message::ToolResult { .. } => &[],
+    });
+    let pictures = pictures.map(|part| match part {
+        Part::Text { .. } => 0,
+        Part::Image { data, .. } => data.len(),
+    });
+    bytes(messages) - pictures.sum::<usize>()
+}
+
 fn size(message: &Message) -> usize {
     match message {
         Message::User(parts) => parts
@@ -131,5 +156,37 @@ fn size(message: &Message) -> usize {
             })
             .sum(),
         Message::ToolResult { output, .. } => output.len(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(text: String) -> Message {
+        Message::User(vec![Part::Text { text: text.into() }])
+    }
+
+    /// A window of 40,000 tokens, most of it for messages of which each token is so many bytes.
+    fn told_tokens(token_bytes: usize) -> usize {
+        let text = "x".repeat(1_000 * token_bytes);
+        let messages: Vec<Message> = (0..100).map(|_| user(text.clone())).collect();
+        bytes(&bounded(messages, 100_000, 40_000, 5_000)) / token_bytes
+    }
+
+    #[test]
+    fn what_is_told_fits_whatever_a_token_is() {
+        for token_bytes in 1..=4 {
+            let told = told_tokens(token_bytes);
+            assert!((15_000..=30_000).contains(&told), "{told} tokens of {token_bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_picture_says_nothing_about_texts() {
+        let data: Text = "A".repeat(1_000_000).into();
+        let picture = Part::Image { media_type: "image/png".into(), data };
+        let messages = vec![Message::User(vec![picture]), user("x".repeat(60_000))];
+        assert!(bytes(&bounded(messages, 61_600, 40_000, 0)) <= 35_000);
     }
 }

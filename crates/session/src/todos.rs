@@ -1,5 +1,5 @@
-//! What is left of the list of todos that the model wrote last, for the summary that takes the
-//! place of the call that wrote it.
+//! What is left of the list of todos, for the summary that takes the place of the calls that were
+//! about it.
 
 use serde_json::Value;
 
@@ -9,29 +9,37 @@ pub const TODOS_TOOL: &str = "todo_write";
 /// Of the open todos that stand behind a summary.
 pub const OPEN_TODOS_BYTES_MAX: usize = 4_000;
 
-/// One line each; `None` when nothing is open or the arguments are no list.
-pub fn open(args: &str) -> Option<String> {
-    let args: Value = serde_json::from_str(args).ok()?;
-    let todos = args.get("todos")?.as_array()?;
+/// One line each, of those that are not over; `None` when nothing is open. Each is given by what
+/// is to be done and its status.
+pub fn open<'a>(todos: impl IntoIterator<Item = (&'a str, &'a str)>) -> Option<String> {
     let mut told = String::from("Open todos:\n");
     let mut any = false;
-    for todo in todos {
-        let word = |name| todo.get(name).and_then(Value::as_str);
-        let Some(content) = word("content") else { continue };
-        let mark = match word("status") {
-            Some("completed" | "cancelled") => continue,
-            Some("in_progress") => " (in progress)",
+    for (content, status) in todos {
+        let mark = match status {
+            "completed" | "cancelled" => continue,
+            "in_progress" => " (in progress)",
             _ => "",
         };
         let content = content.trim().replace('\n', " ");
+        any = true;
         if told.len() + content.len() > OPEN_TODOS_BYTES_MAX {
             told.push_str("- and more; read the list of todos\n");
             break;
         }
-        any = true;
         told.push_str(&format!("- {content}{mark}\n"));
     }
     any.then(|| told.trim_end().to_owned())
+}
+
+/// The same from the arguments of a call that wrote them, for logs of earlier versions, whose
+/// results do not say it.
+pub(crate) fn open_in(args: &str) -> Option<String> {
+    let args: Value = serde_json::from_str(args).ok()?;
+    let todos = args.get("todos")?.as_array()?;
+    open(todos.iter().filter_map(|todo| {
+        let word = |name| todo.get(name).and_then(Value::as_str);
+        Some((word("content")?, word("status").unwrap_or_default()))
+    }))
 }
 
 #[cfg(test)]
@@ -42,13 +50,13 @@ mod tests {
     fn what_is_open_is_told_and_what_is_over_is_not() {
         let args = r#"{"todos":[{"content":"a","status":"completed"},{"content":"b\nc",
             "status":"in_progress"},{"content":"d"},{"status":"pending"}]}"#;
-        assert_eq!(open(args).as_deref(), Some("Open todos:\n- b c (in progress)\n- d"));
+        assert_eq!(open_in(args).as_deref(), Some("Open todos:\n- b c (in progress)\n- d"));
         for none in ["", "{}", r#"{"todos":7}"#, r#"{"todos":[]}"#] {
-            assert_eq!(open(none), None);
+            assert_eq!(open_in(none), None);
         }
         let long =
             format!(r#"{{"todos":[{{"content":"a"}},{{"content":"{}"}}]}}"#, "x".repeat(5_000));
-        let told = open(&long).unwrap_or_default();
+        let told = open_in(&long).unwrap_or_default();
         assert!(told.ends_with("and more; read the list of todos"), "{told}");
     }
 }

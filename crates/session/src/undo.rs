@@ -34,7 +34,7 @@ pub struct Chosen {
     pub cwd: Option<Text>,
 }
 
-/// What was done about it.
+/// What was done about it, or is to be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Done {
     pub files: Vec<FileChange>,
@@ -74,12 +74,32 @@ pub fn choose(state: &State, which: Which) -> Result<Chosen, Refusal> {
     }
 }
 
+/// What is recorded before it is done.
+pub fn started(chosen: &Chosen, wanted: Done, by: Who) -> Event {
+    let Done { files, made, removed, skipped } = wanted;
+    let (items, cwd) = (chosen.items.clone(), chosen.cwd.clone());
+    Event::UndoStarted { items, files, made, removed, skipped, cwd, by }
+}
+
 /// What is recorded of it.
 pub fn undone(chosen: &Chosen, done: Done, by: Who) -> Event {
     let Done { files, made, removed, skipped } = done;
     let tokens = estimate_tokens(told(&files, &skipped).len());
     let (items, cwd) = (chosen.items.clone(), chosen.cwd.clone());
     Event::Undone { items, files, made, removed, skipped, cwd, by, tokens }
+}
+
+/// What is recorded of one that was cut off, once it is known what became of it: what was done, or
+/// why nothing was.
+pub fn ended(started: &Event, became: Result<Done, Text>) -> Option<Event> {
+    let Event::UndoStarted { items, cwd, by, .. } = started else { return None };
+    Some(match became {
+        Ok(done) => {
+            let (items, cwd) = (items.clone(), cwd.clone());
+            undone(&Chosen { items, entries: Vec::new(), cwd }, done, by.clone())
+        }
+        Err(reason) => Event::UndoFailed { reason },
+    })
 }
 
 /// What the model is told with its next call.

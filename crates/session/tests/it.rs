@@ -37,6 +37,7 @@ mod it {
     mod recovery;
     mod retries;
     mod room;
+    mod scenes;
     mod script;
     mod session;
     mod sim;

@@ -3,7 +3,7 @@
     python kill.py --polyloop PATH [--cycles 200] [--seed 1]
 
 Starts the real program with the offline model and a session store on disk, lets several users
-talk to it over WebSockets, ends it with SIGKILL at a chosen moment, starts it again on the same
+of all four dialects talk to it over WebSockets, forks and undoes meanwhile, ends it with SIGKILL at a chosen moment, starts it again on the same
 store and compares what every client was shown with what every session's record holds. Passes only
 if no character shown was lost, every session goes on, and no command outlived its server.
 """
@@ -27,6 +27,8 @@ import check
 import last_words
 import processes
 import record
+from guests import DIALECTS, GuestSession
+from meddler import Meddler
 from recorder import NO_SERVER, Return
 from server import Server, ServerFault
 from user import Session
@@ -34,9 +36,13 @@ from user import Session
 SESSIONS = 8
 # A session is left alone at this age and a new one takes its place; all must resume at the end.
 SESSION_CYCLES_MAX = 15
+# So often it is looked whether forks and undos still hold.
+MEDDLED_CYCLES = 5
 # How long a promise may take on a busy machine before it counts as broken.
 CHECK_SECONDS_MAX = 20
 MOMENT_SECONDS_MAX = 4
+# How long people use the server before a moment is waited for.
+LOAD_SECONDS = (0.05, 0.8)
 ORPHAN_SECONDS_MAX = 10
 CYCLE_SECONDS_MAX = 40
 FAILURES_SHOWN_MAX = 12
@@ -69,6 +75,9 @@ class Tally:
     commands_run_twice: int = 0
     sessions: int = 0
     sessions_not_resumed: int = 0
+    guests_characters_seen: int = 0
+    forks: int = 0
+    undos: int = 0
     orphans: int = 0
 
 
@@ -87,6 +96,7 @@ class KillRun:
         self.retired: list[Session] = []
         self.moments = {name: asyncio.Event() for name in ("text", "answer", "send", "finish")}
         self.life = 0
+        self.meddler = Meddler(self)
 
     def fail(self, what: str) -> None:
         self.failures.append(what)
@@ -105,6 +115,7 @@ class KillRun:
             if self.failed_sessions >= FAILED_SESSIONS_MAX:
                 self.fail(f"given up after {cycle + 1} cycles")
                 return
+        await self.meddler.check()
         await last_words.all_of(self)
         share = self.tally.kills_mid_item / max(1, self.tally.kills)
         if share < MID_ITEM_SHARE_MIN:
@@ -114,10 +125,17 @@ class KillRun:
         """New sessions for those that have retired."""
         while len(self.sessions) < SESSIONS:
             id = f"soak{len(self.sessions) + len(self.retired)}"
-            session = Session(id, self.seed, self.mark, self.tell)
+            session = self.make(id, len(self.sessions) + len(self.retired))
             await session.connect(self.server.address, [Return.NEW])
             self.sessions.append(session)
             self.tally.sessions += 1
+
+    def make(self, id: str, number: int) -> Session:
+        """Of the first eight, and so of all that are there at a time, three have a guest."""
+        at = number % SESSIONS
+        if at < len(DIALECTS):
+            return GuestSession(DIALECTS[at], id, self.seed, self.mark, self.tell)
+        return Session(id, self.seed, self.mark, self.tell)
 
     def tell(self, moment: str) -> None:
         self.moments[moment].set()
@@ -127,6 +145,7 @@ class KillRun:
             asyncio.create_task(session.live(self.life, self.server.address))
             for session in self.sessions
         ]
+        users.append(asyncio.create_task(self.meddler.live()))
         began = time.monotonic()
         born = await self.wait_for(moment)
         lived = time.monotonic() - began
@@ -143,9 +162,12 @@ class KillRun:
             await self.kill_while_they_return()
         await self.come_back()
         seen = await asyncio.gather(*(self.compare(session) for session in self.sessions))
+        if number % MEDDLED_CYCLES == 0:
+            await self.meddler.check()
         self.retire()
         await self.fill_up()
         tally = self.tally
+        tally.forks, tally.undos = self.meddler.made, self.meddler.undos
         tally.cycles += 1
         tally.characters_seen += sum(seen)
         tally.kills_mid_item += items > 0
@@ -196,7 +218,7 @@ class KillRun:
     async def wait_for(self, moment: str) -> set[tuple[int, int]]:
         """Waits for the moment to strike; when it does not come, any moment will do. Gives the
         processes that the server has started."""
-        await asyncio.sleep(self.random.uniform(0.1, 1.2))
+        await asyncio.sleep(self.random.uniform(*LOAD_SECONDS))
         try:
             async with asyncio.timeout(MOMENT_SECONDS_MAX):
                 if moment == "command":
@@ -232,8 +254,7 @@ class KillRun:
 
     async def come_back(self) -> None:
         ways = [Return.CURSOR, Return.CURSOR, Return.SEQ, Return.NO_PLACE]
-        for session in self.sessions:
-            await session.connect(self.server.address, ways)
+        await asyncio.gather(*(s.connect(self.server.address, ways) for s in self.sessions))
         # Before that a session may not even have been recovered.
         await asyncio.gather(*(r.attached() for s in self.sessions for r in s.recorders))
         hows = [r.visits[-1].how for s in self.sessions for r in s.recorders]
@@ -261,6 +282,7 @@ class KillRun:
             self.keep_evidence(session, answer["events"])
         session.baseline = held.last_seq
         session.age_cycles += 1
+        self.tally.guests_characters_seen += session.settle()
         return sum(recorder.settle(held.last_seq) for recorder in session.recorders)
 
     def keep_evidence(self, session: Session, events: list[dict[str, Any]]) -> None:
@@ -280,6 +302,7 @@ class KillRun:
         found = check.Findings([f"{session.id}: {problem}" for problem in held.problems])
         for message in session.accepted - held.user_inputs:
             found.problems.append(f"{session.id}: {message} was accepted and is not recorded")
+        found.problems += [f"{session.id}: {lost}" for lost in session.lost(held)]
         for recorder in session.recorders:
             found.add(check.compare(recorder, held, session.baseline))
             request = recorder.open_request["id"] if recorder.open_request else None
@@ -310,7 +333,7 @@ async def main() -> int:
     args = parser.parse_args()
     home = Path(tempfile.mkdtemp(prefix="polyloop-kill-"))
     run = KillRun(Server(args.polyloop.resolve(), home), args.cycles, args.seed)
-    task = asyncio.current_task()
+    task, began = asyncio.current_task(), time.monotonic()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     try:
@@ -330,7 +353,8 @@ async def main() -> int:
             shutil.rmtree(home)
     print(json.dumps(vars(run.tally), indent=2))
     verdict = "failed" if run.failures else "passed"
-    print(f"kill run {verdict}: seed {args.seed}, {len(run.failures)} problems")
+    took = time.monotonic() - began
+    print(f"kill run {verdict}: seed {args.seed}, {len(run.failures)} problems, {took:.0f} s")
     return 1 if run.failures else 0
 
 

@@ -36,6 +36,8 @@ class Server:
         self.workspace = home / "workspace"
         self.log = home / "server.log"
         self.home = home
+        # What it is started with besides.
+        self.env: dict[str, str] = {}
         self.workspace.mkdir(parents=True, exist_ok=True)
         self.address = ""
         self._process: asyncio.subprocess.Process | None = None
@@ -54,6 +56,7 @@ class Server:
         args += ["--working-directory", str(self.workspace), *self.options]
         # Nothing of the surroundings: neither settings nor secrets.
         env = {"PATH": os.environ.get("PATH", "/usr/bin:/bin"), "HOME": str(self.home)}
+        env |= self.env
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
                 str(self.program),

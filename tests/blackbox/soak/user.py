@@ -7,6 +7,7 @@ All of their choices come from a seed; only the moments are the machine's.
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Callable
 from typing import Any
@@ -76,6 +77,14 @@ class Session:
             if not self.queues:
                 self.accepted.add(self._in_flight[1])
             self._in_flight = None
+
+    def lost(self, _held: Any) -> list[str]:
+        """What others than the recorders were shown that is not recorded."""
+        return []
+
+    def settle(self) -> int:
+        """All of that was compared; how many characters it was."""
+        return 0
 
     def name(self, what: str) -> str:
         self._count += 1
@@ -177,6 +186,7 @@ class Session:
             self._safe: 1,
             self._talk: 1,
             self._full: 2,
+            self._edit: 3,
         }
         return self.random.choices(list(kinds), list(kinds.values()))[0]()
 
@@ -219,6 +229,12 @@ class Session:
     def _full(self) -> str:
         """A window that is full between two calls: room is made there."""
         return f"usage: 120000 100\nrun: ls\nsay: {self.name('full')}\n{self._stream()}"
+
+    def _edit(self) -> str:
+        """A file that an undo may take away again."""
+        name = self.name("edit")
+        args = json.dumps({"path": name, "content": f"{name}\n"})
+        return f"tool: write_file {args}\nsay: {self.name('edited')}"
 
     def _talk(self) -> str:
         return f"Hello, this is {self.name('talk')}"

@@ -1,8 +1,7 @@
 //! What stands in a session's prompts beside the conversation, and what its calls may cost.
 
-use std::collections::BTreeSet;
-
-use polyloop_session::context::Overhead;
+use polyloop_session::budget::UNPRICED_CODE;
+use polyloop_session::context::{Overhead, WindowSize};
 use polyloop_session::event::{Event, Level};
 use polyloop_session::{Limits, Text, TurnId};
 
@@ -10,16 +9,11 @@ use super::Actor;
 use crate::log::LogError;
 use crate::subscriber::View;
 
-/// The notice of a model whose price nobody knows, where there is a limit in dollars.
-const UNPRICED_CODE: &str = "price_unknown";
-
 /// What was counted last, so that it is not counted again.
 #[derive(Default)]
 pub(super) struct Room {
     turn: Option<TurnId>,
     overhead: Option<(Text, Overhead)>,
-    /// Models of which people were told that their price is not known.
-    unpriced: BTreeSet<Text>,
 }
 
 impl<V: View> Actor<V> {
@@ -37,7 +31,11 @@ impl<V: View> Actor<V> {
             self.room.turn = Some(turn);
         }
         let overhead = self.room.overhead.as_ref().map(|(_, overhead)| *overhead);
-        Limits { overhead: overhead.unwrap_or_default(), ..self.kit.limits }
+        let window = match self.model().card().window_known {
+            true => WindowSize::Known,
+            false => WindowSize::Assumed,
+        };
+        Limits { overhead: overhead.unwrap_or_default(), window, ..self.kit.limits }
     }
 
     /// A limit in dollars says nothing of a model whose price is not known: people should know.
@@ -47,7 +45,7 @@ impl<V: View> Actor<V> {
         }
         let model = self.model();
         let name = Text::from(model.name());
-        if model.card().price.is_some() || !self.room.unpriced.insert(name.clone()) {
+        if model.card().price.is_some() || self.state.is_told_unpriced(&name) {
             return Ok(());
         }
         let text = format!(

@@ -1,14 +1,14 @@
 //! Takes file edits back, and notes what is needed for it before an edit is made.
 //!
-//! The files are changed first and the log tells of it afterwards; who is killed in between finds
-//! them as they were before the edits, and asking again records it.
+//! What will be done is recorded first, then the files are changed, then the log tells of it; who is
+//! killed in between finds out at the next opening which of it was done.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use bytes::Bytes;
 use polyloop_session::event::Skipped;
 use polyloop_session::item::FileChange;
+use polyloop_session::recover::Found;
 use polyloop_session::undo::{self, Chosen, Which};
 use polyloop_session::wait::Who;
 use polyloop_session::{Event, ItemId, Refusal, Report, Seq, SessionId, Text};
@@ -19,6 +19,12 @@ use crate::patch::PLAN_BYTES_MAX;
 use crate::subscriber::View;
 use crate::tool::revert::{self, Told};
 use crate::tool::{Place, Touches};
+
+const STOPPED: &str = "the server stopped in the middle of it, and nothing was changed";
+const FORKED: &str =
+    "the session was forked in the middle of it; the other one says what came of it";
+const TOO_MUCH: &str = "all together is too much to be taken back at once; take back one call at a \
+                        time (`item`)";
 
 /// What taking edits back did.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +55,7 @@ impl From<CommandError> for UndoError {
     fn from(error: CommandError) -> UndoError {
         match error {
             CommandError::Refused(refusal) => UndoError::Refused(refusal),
-            CommandError::Store(why) => UndoError::Store(why),
+            CommandError::Store(why) | CommandError::Failed(why) => UndoError::Store(why),
         }
     }
 }
@@ -68,7 +74,7 @@ impl<V: View> Actor<V> {
 
     pub(super) async fn undo(&mut self, which: Which, by: Who) -> Result<Undone, UndoError> {
         let chosen = undo::choose(&self.state, which).map_err(UndoError::Refused)?;
-        let place = Arc::new(self.place_of(&chosen)?);
+        let mut place = self.place_of(chosen.cwd.as_ref())?;
         let (kit, id) = (self.kit.clone(), self.id.clone());
         let log = kit.log_of(self.kept);
         let told = told(log, &id, &chosen).await?;
@@ -79,22 +85,83 @@ impl<V: View> Actor<V> {
         if prepared.is_in_vain() {
             return Err(UndoError::Conflicts(prepared.skipped().to_vec()));
         }
-        // What is in the files now is kept first, so that this can be taken back too.
-        for (hash, content) in std::mem::take(&mut prepared.touches.contents) {
-            self.writer.keep_content(&hash, &content).await?;
+        if !prepared.does_nothing() {
+            // What is in the files now is kept first, so that this can be taken back too.
+            for (hash, content) in std::mem::take(&mut prepared.touches.contents) {
+                self.writer.keep_content(&hash, &content).await?;
+            }
+            self.record(vec![undo::started(&chosen, prepared.wanted(), by.clone())]).await?;
         }
+        let begun = ItemId(self.state.last_seq());
+        place.journal = place.journal.map(|journal| journal.of_call(&id, begun));
         let done = blocking(move || prepared.apply(&place, place.journal.as_ref())).await?;
-        let done = done.map_err(UndoError::Conflicts)?;
+        let done = match done {
+            Ok(done) => done,
+            Err(conflicts) => {
+                if self.state.undoing().is_some() {
+                    let reason = in_words(&conflicts);
+                    self.record(vec![Event::UndoFailed { reason }]).await?;
+                }
+                return Err(UndoError::Conflicts(conflicts));
+            }
+        };
         let undone = undo::undone(&chosen, done.clone(), by);
         self.record(vec![undone]).await?;
         let undo::Done { files, made, removed, skipped } = done;
         Ok(Undone { seq: self.state.last_seq(), files, made, removed, skipped })
     }
 
+    /// Finds out what became of files that were being taken back when the server stopped, ends it
+    /// if they were, and records it.
+    pub(super) async fn take_up_undo(&mut self, found: &Found) -> Result<(), LogError> {
+        let Some(at) = self.state.undoing() else { return Ok(()) };
+        let (kit, id) = (self.kit.clone(), self.id.clone());
+        let entries = kit.log_of(self.kept).read(&id, at.before(), at).await?;
+        let became = match entries.first().map(|entry| &entry.event) {
+            Some(Event::UndoStarted { files, made, removed, skipped, cwd, .. }) => {
+                let (files, made) = (files.clone(), made.clone());
+                let (removed, skipped) = (removed.clone(), skipped.clone());
+                let wanted = undo::Done { files, made, removed, skipped };
+                self.became(cwd.as_ref(), wanted, found.get(&ItemId(at))).await
+            }
+            Some(_) | None => Err("what was to be done cannot be read".into()),
+        };
+        let started = entries.first().map(|entry| &entry.event);
+        let ended = match started.and_then(|started| undo::ended(started, became)) {
+            Some(ended) => ended,
+            None => Event::UndoFailed { reason: "the server stopped".into() },
+        };
+        self.record(vec![ended]).await
+    }
+
+    async fn became(
+        &mut self,
+        cwd: Option<&Text>,
+        wanted: undo::Done,
+        found: Option<&Text>,
+    ) -> Result<undo::Done, Text> {
+        if self.state.is_fresh_fork() {
+            return Err(FORKED.into());
+        }
+        let why = |error: UndoError| match error {
+            UndoError::Conflicts(conflicts) => format!("{STOPPED}. {}", in_words(&conflicts)),
+            UndoError::Refused(_) | UndoError::Store(_) => STOPPED.to_owned(),
+        };
+        let place = self.place_of(cwd).map_err(|error| Text::from(why(error)))?;
+        let taken_up = blocking(move || revert::take_up(&place, &wanted)).await;
+        let taken_up = taken_up.and_then(|done| done.map_err(UndoError::Conflicts));
+        let told = found.map_or_else(String::new, |found| format!(". {found}"));
+        match taken_up {
+            Ok(Some(done)) => Ok(done),
+            Ok(None) => Err(format!("{STOPPED}{told}").into()),
+            Err(error) => Err(format!("{}{told}", why(error)).into()),
+        }
+    }
+
     /// Where the edits were made, and nowhere else.
-    fn place_of(&self, chosen: &Chosen) -> Result<Place, UndoError> {
+    fn place_of(&self, cwd: Option<&Text>) -> Result<Place, UndoError> {
         let settings = self.state.settings().unwrap_or(&self.kit.settings);
-        let cwd = chosen.cwd.as_ref().unwrap_or(&settings.cwd);
+        let cwd = cwd.unwrap_or(&settings.cwd);
         let places = &self.kit.places;
         if let Err(why) = places.folder(cwd) {
             let conflict = Skipped { path: cwd.clone(), reason: why.into() };
@@ -122,7 +189,7 @@ async fn told(log: &dyn Log, id: &SessionId, chosen: &Chosen) -> Result<Vec<Told
         Event::FilesTouched { files, made, removed, .. }
         | Event::Undone { files, made, removed, .. } => {
             let (files, made, removed) = (files.clone(), made.clone(), removed.clone());
-            Some(Told { files, made, removed })
+            Some(Told { files, made, removed, own: true })
         }
         Event::ItemCompleted { item, result: Some(result), .. } => {
             let unknown = |file: &&FileChange| !noted.contains(&(*item, &file.path));
@@ -140,18 +207,26 @@ async fn contents(
     told: &[Told],
 ) -> Result<HashMap<Text, Bytes>, UndoError> {
     let (mut contents, mut bytes) = (HashMap::new(), 0);
-    let named = told.iter().flat_map(|told| &told.files).filter_map(|f| f.before_blob.as_ref());
-    for hash in named {
-        // More than a plan can hold: what is not found is not taken back.
-        if contents.contains_key(hash) || bytes > PLAN_BYTES_MAX {
+    for file in told.iter().flat_map(|told| &told.files) {
+        let Some(hash) = file.before_blob.as_ref().filter(|hash| !contents.contains_key(*hash))
+        else {
             continue;
-        }
+        };
         if let Some(content) = log.kept_content(id, hash).await? {
             bytes += content.len();
             contents.insert(hash.clone(), content);
         }
+        if bytes > PLAN_BYTES_MAX {
+            let (path, reason) = (file.path.clone(), TOO_MUCH.into());
+            return Err(UndoError::Conflicts(vec![Skipped { path, reason }]));
+        }
     }
     Ok(contents)
+}
+
+fn in_words(conflicts: &[Skipped]) -> Text {
+    let all: Vec<String> = conflicts.iter().map(|c| format!("{}: {}", c.path, c.reason)).collect();
+    all.join("; ").into()
 }
 
 async fn blocking<T: Send + 'static>(

@@ -3,9 +3,10 @@
 //!
 //! A batch goes out in one write before anyone sees it, so it survives the process; batches that
 //! must survive the machine are flushed too. One server a store, by a lock on `.lock`. A torn last
-//! line is cut off, other damaged lines are skipped and reported.
+//! line is cut off, other damaged lines are skipped and reported. A session whose flush failed is
+//! not written any more before the server was started again (`anew`).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -19,6 +20,7 @@ use polyloop_session::{LogEntry, Seq, SessionId, Timestamp};
 
 use super::{Codec, Fork, ForkedAt, LinePlace, Log, LogError, OpenMode, Opened, Summary};
 
+mod anew;
 pub mod check;
 pub mod disk;
 mod fork;
@@ -53,6 +55,8 @@ struct Store {
     disk: Arc<dyn Disk>,
     /// What is known of sessions that were opened or listed.
     known: Mutex<Known>,
+    /// Sessions of which a flush has failed, and why.
+    failed: Mutex<HashMap<SessionId, String>>,
     /// Whether the store is this process's own to change.
     may_write: bool,
     index_bytes_min: u64,
@@ -132,6 +136,7 @@ impl Store {
             codec,
             disk,
             known: Mutex::default(),
+            failed: Mutex::default(),
             may_write,
             index_bytes_min: INDEX_BYTES_MIN,
         }
@@ -168,11 +173,13 @@ impl Store {
             let moved = aside("jsonl")?;
             aside("blobs")?;
             aside("live")?;
+            aside(anew::MARK)?;
             // It can be made again, if anyone should want it.
             let _ = std::fs::remove_file(self.path(id, "index"));
             Ok(moved)
         })();
         lock(&self.known).remove(id);
+        lock(&self.failed).remove(id);
         moved.map_err(|error| self.error(id, &error))
     }
 

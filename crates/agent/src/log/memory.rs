@@ -11,7 +11,7 @@ use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, State, Text, Time
 use super::fork::{Fork, ForkedAt};
 use super::{
     Codec, Flush, Folded, KEPT_BYTES_MAX, LinePlace, Log, LogError, Occasion, OpenMode, Opened,
-    Summary, Writer,
+    Spent, Summary, Writer,
 };
 
 mod fork;
@@ -34,6 +34,7 @@ struct Session {
     /// Contents of files before edits, by their hash.
     kept: HashMap<Text, Bytes>,
     title: Option<Text>,
+    spent: Spent,
 }
 
 struct MemoryWriter {
@@ -97,8 +98,8 @@ impl Memory {
         let kept = lock(&session);
         let (first, last) = (kept.entries.first()?, kept.entries.last()?);
         let lines = kept.lines.len() as u64;
-        let title = kept.title.clone();
-        Some(Summary { id: id.clone(), start: first.at, last: last.at, lines, title })
+        let (title, spent) = (kept.title.clone(), kept.spent);
+        Some(Summary { id: id.clone(), start: first.at, last: last.at, lines, title, spent })
     }
 }
 
@@ -210,6 +211,7 @@ impl MemoryWriter {
         if let Some(title) = super::title(&entry.event) {
             kept.title = Some(title.clone());
         }
+        kept.spent.take(&entry.event);
         kept.entries.push(entry.clone());
     }
 }

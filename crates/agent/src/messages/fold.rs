@@ -136,6 +136,8 @@ impl Fold {
             | Event::Noticed { .. }
             | Event::Forked { .. }
             | Event::FilesTouched { .. }
+            | Event::UndoStarted { .. }
+            | Event::UndoFailed { .. }
             | Event::Undone { .. } => {}
         }
         None

@@ -56,6 +56,7 @@ pub const OFFLINE_TOKENS_MAX: u64 = 128_000;
 
 static CARD: Card = Card {
     tokens_max: OFFLINE_TOKENS_MAX,
+    window_known: true,
     output_tokens_max: OFFLINE_TOKENS_MAX,
     price: None,
     images: true,

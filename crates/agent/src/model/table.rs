@@ -23,6 +23,8 @@ const PRICED_TOKENS: u128 = 1_000_000;
 pub struct Card {
     /// The size of its window.
     pub tokens_max: u64,
+    /// Somebody said so; else it is what most of its family have.
+    pub window_known: bool,
     /// The most it writes in one answer.
     pub output_tokens_max: u64,
     pub price: Option<Price>,
@@ -87,6 +89,7 @@ impl Family {
         };
         Card {
             tokens_max,
+            window_known: self == Family::Offline,
             output_tokens_max,
             price: None,
             images: self != Family::Chat,

@@ -43,6 +43,7 @@ pub struct Interface {
 pub fn card() -> Card {
     Card {
         tokens_max: 200_000,
+        window_known: true,
         output_tokens_max: 64_000,
         price: None,
         images: true,

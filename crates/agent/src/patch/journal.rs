@@ -17,7 +17,7 @@ use polyloop_session::recover::Found;
 use polyloop_session::{ItemId, SessionId};
 use rustix::fs::{Mode, OFlags};
 
-use super::SECTIONS_MAX;
+use super::STEPS_MAX;
 use super::error::PatchError;
 use super::halt;
 use super::root::Root;
@@ -252,7 +252,7 @@ impl Record {
         let steps = record.begun.as_ref().map_or(0, |begun| begun.steps.len());
         let facts = record.facts.as_ref().map_or(steps, Vec::len);
         // A section may move a file, which is two steps.
-        if facts != steps || steps > 2 * SECTIONS_MAX {
+        if facts != steps || steps > STEPS_MAX {
             return Err(io::Error::other("its lines do not fit together"));
         }
         Ok(record)

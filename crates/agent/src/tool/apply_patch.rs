@@ -168,7 +168,7 @@ fn apply(run: &Run, notes: &Notes) -> Result<Done, String> {
     let applied = plan.apply(run.place.journal.as_ref());
     let changes = applied.map_err(|error| named(error.to_string()))?;
     let files = changes.iter().map(|change| file_change(&change.path, change)).collect();
-    Ok(Done { text: listed(&changes), files, failure: None })
+    Ok(Done { text: listed(&changes), files, ..Done::default() })
 }
 
 fn listed(changes: &[Change]) -> String {

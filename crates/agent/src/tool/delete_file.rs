@@ -281,7 +281,7 @@ impl Found {
                 self.put_back(spare, format!("{}: cannot delete it: {errno}", target.shown()))
             })
         })?;
-        Ok(Done { text: deleted(target), files: vec![change], failure: None })
+        Ok(Done { text: deleted(target), files: vec![change], ..Done::default() })
     }
 
     fn delete_directory(&self, target: &Target) -> Result<Done, String> {
@@ -302,7 +302,9 @@ impl Found {
         notes: &Notes,
     ) -> Result<Done, String> {
         wanted.check(target, &self.open(target)?, run)?;
-        notes.record(tree::touches(&self.open(target)?, &target.path)?)?;
+        let touches = tree::touches(&self.open(target)?, &target.path)?;
+        let not_kept = tree::not_kept(&touches);
+        notes.record(touches)?;
         let journal = run.place.journal.as_ref();
         self.journaled(target, journal, (Does::RemoveTree, ""), |spare| {
             self.set_aside(target, spare)?;
@@ -314,6 +316,10 @@ impl Found {
                 Ok(inside) => self.delete_aside(target, spare, &inside),
                 Err(why) => Err(self.put_back(spare, why)),
             }
+        })
+        .map(|done| match not_kept {
+            0 => done,
+            lost => Done { text: format!("{}{}", done.text, cannot_be_undone(lost)), ..done },
         })
     }
 
@@ -328,7 +334,7 @@ impl Found {
             let why = self.put_back(spare, why);
             format!("{why}; {} files were deleted", files.len())
         });
-        Ok(Done { text, files, failure })
+        Ok(Done { text, files, failure, ..Done::default() })
     }
 
     /// Does what deletes it by way of a spare name, so that a server that starts after a kill can
@@ -378,6 +384,11 @@ impl Found {
             Err(errno) => format!("{why}; what is left is kept beside it as {spare}: {errno}"),
         }
     }
+}
+
+fn cannot_be_undone(lost: usize) -> String {
+    let files = if lost == 1 { "file was" } else { "files were" };
+    format!("The content of {lost} {files} not kept: this cannot be undone.\n")
 }
 
 fn deleted(target: &Target) -> String {

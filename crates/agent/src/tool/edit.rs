@@ -159,6 +159,6 @@ pub(super) fn start(
         let files = changes.iter().map(|change| file_change(&target.path, change)).collect();
         let s = if places == 1 { "" } else { "s" };
         let text = format!("Edited {} in {places} place{s}.\n", target.shown());
-        Ok(Done { text, files, failure: None })
+        Ok(Done { text, files, ..Done::default() })
     })
 }

@@ -74,7 +74,7 @@ impl Tool for MoveFile {
             let Ends { from, to } = wanted.ends(&run.place)?;
             let file = rename(&from, &to, notes)?;
             let text = format!("Moved {} to {}.\n", from.shown(), to.shown());
-            Ok(Done { text, files: vec![file], failure: None })
+            Ok(Done { text, files: vec![file], ..Done::default() })
         })
     }
 }

@@ -2,28 +2,33 @@
 //!
 //! Goes the way that the tools go: by real paths below a root and through no link, never to the
 //! server's own files, never past a rule that denies. Leaves a file alone that is not as the edits
-//! left it, and all others with it. Blocks.
+//! left it, and all others with it; so does what cannot be taken back because it was not kept.
+//! Blocks.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytes::Bytes;
 use polyloop_session::Text;
 use polyloop_session::event::Skipped;
 use polyloop_session::item::{FileChange, Operation};
 use polyloop_session::undo::Done;
-use rustix::io::Errno;
 
-use super::files::{Links, Names, Target, file_change, keep};
+use super::files::{file_change, keep, read_content};
 use super::{Place, Touches};
 use crate::patch::{
-    Journal, PatchError, Plan, Revert, Reverted, Root, Was, make_directory, plan_reverts,
-    remove_directory,
+    Journal, PatchError, Plan, Revert, Reverted, Was, missing_directories, plan_reverts,
 };
 
+mod ends;
+mod resolve;
+
+use resolve::{Resolved, Wanted};
+
 const BY_COMMAND: &str = "changed by a command; what commands do is not taken back";
-const NOT_KEPT: &str = "its content before the edit was not kept";
-const LATER_STAYS: &str = "a later change of it is not taken back";
-const NOT_EMPTY: &str = "a directory that is not empty";
+const NOT_KEPT: &str =
+    "its content before the edit was not kept, so this edit cannot be taken back";
+const CHANGED: &str = "has changed since";
+const THERE: &str = "something else is there since";
 
 /// What one entry of the log tells of files.
 #[derive(Clone, Debug, Default)]
@@ -31,23 +36,18 @@ pub(crate) struct Told {
     pub files: Vec<FileChange>,
     pub made: Vec<Text>,
     pub removed: Vec<Text>,
+    /// A tool of ours said it; otherwise it may be what a command did.
+    pub own: bool,
 }
 
 /// The way back, not gone yet.
 pub(crate) struct Prepared {
-    root: Root,
+    resolved: Resolved,
     plan: Option<Plan>,
-    paths: Paths,
     /// What going it will do, and what must be kept first so that it can be taken back too.
     pub touches: Touches,
     skipped: Vec<Skipped>,
-    make: Vec<String>,
-    /// Innermost first.
-    remove: Vec<String>,
 }
-
-/// As the log has them, by how the root has them.
-type Paths = HashMap<String, Text>;
 
 /// Paths, and what is in the way there.
 pub(crate) type Conflicts = Vec<Skipped>;
@@ -58,209 +58,239 @@ pub(crate) fn prepare(
     told: &[Told],
     contents: &HashMap<Text, Bytes>,
 ) -> Result<Prepared, Conflicts> {
-    let mut way = Way { stuck: HashSet::new(), skipped: Vec::new(), contents };
-    let mut wanted: Vec<(&FileChange, Was)> = Vec::new();
-    for file in told.iter().flat_map(|told| told.files.iter().rev()) {
-        wanted.extend(way.before(file).map(|was| (file, was)));
-    }
-    let Way { skipped, .. } = way;
-    let dirs = told.iter().flat_map(|told| told.made.iter().chain(&told.removed));
-    let resolved = Resolved::new(place, wanted.iter().map(|(file, _)| *file), dirs)?;
-    let reverts: Vec<Revert> = wanted
-        .into_iter()
-        .map(|(file, before)| Revert {
-            path: resolved.relative(&file.path),
-            from: match &file.operation {
-                Operation::Move { from } => Some(resolved.relative(from)),
-                Operation::Create | Operation::Update | Operation::Delete => None,
-            },
-            before,
-            after: file.after.as_ref().map(|hash| hash.to_string()),
-        })
-        .collect();
-    let paths = resolved.paths();
-    let plan = match plan_reverts(&resolved.root, &reverts) {
+    let way = Way::of(told, contents)?;
+    let mut wanted = Wanted::default();
+    wanted.files(way.files.iter().map(|(file, _)| *file));
+    wanted.links(way.links.keys().copied());
+    wanted.directories(way.directories.keys().copied());
+    let resolved = Resolved::new(place, wanted)?;
+    let plan = match plan_reverts(&resolved.root, &reverts(way.files, &resolved)) {
         Ok(Reverted::Already) => None,
         Ok(Reverted::Plan(plan)) => Some(plan),
         Ok(Reverted::Conflicts(conflicts)) => {
             let told = |(path, reason): (String, String)| Skipped {
-                path: shown(&paths, &path),
+                path: resolved.shown(&path),
                 reason: reason.into(),
             };
             return Err(conflicts.into_iter().map(told).collect());
         }
-        Err(error) => return Err(vec![failed(place, &paths, &error)]),
+        Err(error) => return Err(vec![failed(place, &resolved, &error)]),
     };
-    let touches = plan.as_ref().map(|plan| touches(plan, &paths)).unwrap_or_default();
-    let relative = |dir: &Text| resolved.relative(dir);
-    let make = told.iter().flat_map(|told| &told.removed).map(relative).collect();
-    let remove = told.iter().flat_map(|told| told.made.iter().rev()).map(relative).collect();
-    Ok(Prepared { root: resolved.root.clone(), plan, paths, touches, skipped, make, remove })
+    let mut touches = plan.as_ref().map(|plan| touches(plan, &resolved)).unwrap_or_default();
+    touches.files.extend(links(&way.links, &resolved)?);
+    directories(&way.directories, &resolved, &mut touches);
+    Ok(Prepared { resolved, plan, touches, skipped: way.skipped })
 }
 
 impl Prepared {
+    /// All is as it was already.
+    pub(crate) fn does_nothing(&self) -> bool {
+        let Touches { files, made, removed, .. } = &self.touches;
+        files.is_empty() && made.is_empty() && removed.is_empty()
+    }
+
     /// Nothing would change, and something stays that was to be taken back.
     pub(crate) fn is_in_vain(&self) -> bool {
-        let nothing = self.plan.is_none() && self.make.is_empty() && self.remove.is_empty();
-        nothing && !self.skipped.is_empty()
+        self.does_nothing() && !self.skipped.is_empty()
     }
 
     pub(crate) fn skipped(&self) -> &[Skipped] {
         &self.skipped
     }
 
-    /// Goes the way back: files first, all or none; then directories, each if it can be.
+    /// What is to be done.
+    pub(crate) fn wanted(&self) -> Done {
+        let Touches { files, made, removed, .. } = self.touches.clone();
+        Done { files, made, removed, skipped: self.skipped.clone() }
+    }
+
+    /// Goes the way back: files first, all or none; then links and directories, each if it can be.
     pub(crate) fn apply(self, place: &Place, journal: Option<&Journal>) -> Result<Done, Conflicts> {
-        let Prepared { root, plan, paths, touches, skipped, make, remove } = self;
-        let Touches { files, made, .. } = touches;
-        let mut done = Done { files, made, removed: Vec::new(), skipped };
-        if let Some(plan) = plan {
-            plan.apply(journal).map_err(|error| vec![failed(place, &paths, &error)])?;
+        let wanted = self.wanted();
+        if let Some(plan) = self.plan {
+            plan.apply(journal).map_err(|error| vec![failed(place, &self.resolved, &error)])?;
         }
-        for dir in make {
-            match make_directory(&root, &dir) {
-                Ok(new) => done.made.extend(new.iter().map(|dir| shown(&paths, dir))),
-                Err(error) => done.skipped.push(failed(place, &paths, &error)),
-            }
-        }
-        for dir in remove {
-            let path = shown(&paths, &dir);
-            match remove_directory(&root, &dir) {
-                Ok(()) => done.removed.insert(0, path),
-                Err(Errno::NOENT) => {}
-                Err(Errno::NOTEMPTY | Errno::EXIST) => {
-                    done.skipped.push(Skipped { path, reason: NOT_EMPTY.into() });
-                }
-                Err(errno) => {
-                    done.skipped.push(Skipped { path, reason: errno.to_string().into() });
-                }
-            }
-        }
-        Ok(done)
+        Ok(ends::finish(&self.resolved, wanted))
     }
 }
 
-/// Finds out what can be taken back at all.
+/// What became of one that was cut off, and is ended now if its files were taken back: what was
+/// done, or nothing where they were not.
+pub(crate) fn take_up(place: &Place, wanted: &Done) -> Result<Option<Done>, Conflicts> {
+    let (links, files): (Vec<&FileChange>, Vec<&FileChange>) =
+        wanted.files.iter().partition(|file| file.link.is_some());
+    let mut paths = Wanted::default();
+    paths.files(files.iter().copied());
+    paths.links(links.iter().map(|file| &file.path));
+    paths.directories(wanted.made.iter().chain(&wanted.removed));
+    let resolved = Resolved::new(place, paths)?;
+    let is_back = |file: &&&FileChange| ends::is_done(&resolved, file);
+    let back = files.iter().filter(is_back).count();
+    // All or none of them were: whatever is otherwise was changed since.
+    if back == 0 && !files.is_empty() {
+        return Ok(None);
+    }
+    let mut done = ends::finish(&resolved, wanted.clone());
+    let other = files.iter().filter(|file| !is_back(file));
+    done.skipped.extend(other.map(|file| skipped(&file.path, CHANGED)));
+    Ok(Some(done))
+}
+
+/// What is to be there again, as far as the log knows it.
+#[derive(Default)]
 struct Way<'a> {
-    /// Paths of which a later change stays.
-    stuck: HashSet<Text>,
+    /// Newest first.
+    files: Vec<(&'a FileChange, Was)>,
+    /// Where a link is to lead; nothing where none is to be.
+    links: BTreeMap<&'a Text, Leads<'a>>,
+    /// Whether a directory is to be there.
+    directories: BTreeMap<&'a Text, bool>,
     skipped: Vec<Skipped>,
-    contents: &'a HashMap<Text, Bytes>,
 }
 
-impl Way<'_> {
-    /// What was there; nothing where the change stays, for a reason that is noted.
-    fn before(&mut self, file: &FileChange) -> Option<Was> {
-        let from = match &file.operation {
-            Operation::Move { from } => Some(from),
-            Operation::Create | Operation::Update | Operation::Delete => None,
-        };
-        let is_stuck = |path: &Text| self.stuck.contains(path);
-        let found = match is_stuck(&file.path) || from.is_some_and(is_stuck) {
-            true => Err(LATER_STAYS),
-            false => self.was(file),
-        };
-        found.map_err(|reason| self.skip(file, from, reason)).ok()
-    }
-
-    fn skip(&mut self, file: &FileChange, from: Option<&Text>, reason: &str) {
-        self.stuck.extend(from.cloned());
-        if self.stuck.insert(file.path.clone()) {
-            self.skipped.push(Skipped { path: file.path.clone(), reason: reason.into() });
-        }
-    }
-
-    fn was(&self, file: &FileChange) -> Result<Was, &'static str> {
-        let FileChange { operation, before, before_blob, after, mode, diff, .. } = file;
-        let kept = match (before, before_blob) {
-            (Some(before), _) => Some(Bytes::copy_from_slice(before.as_bytes())),
-            (None, Some(hash)) => Some(self.contents.get(hash).cloned().ok_or(NOT_KEPT)?),
-            (None, None) => None,
-        };
-        let is_command = kept.is_none() && after.is_none() && diff.is_none();
-        let file = kept.map(|bytes| Was::File { bytes, mode: *mode });
-        match operation {
-            Operation::Create | Operation::Update if is_command => Err(BY_COMMAND),
-            _ if after.is_none() && *operation != Operation::Delete => Err(NOT_KEPT),
-            Operation::Create => Ok(Was::Nothing),
-            Operation::Update | Operation::Delete => file.ok_or(NOT_KEPT),
-            // Moved and changed in one.
-            Operation::Move { .. } if diff.as_ref().is_some_and(|diff| diff.contains("\n@@ ")) => {
-                file.ok_or(NOT_KEPT)
-            }
-            Operation::Move { .. } => Ok(file.unwrap_or(Was::Moved)),
-        }
-    }
+/// Where a link leads now if nobody changed it, and where it is to lead.
+#[derive(Clone, Copy)]
+struct Leads<'a> {
+    now: Option<&'a Text>,
+    back: Option<&'a Text>,
 }
 
-/// Where paths of the log lead, all below one root.
-struct Resolved {
-    root: Root,
-    by_path: HashMap<Text, String>,
-}
-
-impl Resolved {
-    fn new<'a>(
-        place: &Place,
-        files: impl Iterator<Item = &'a FileChange>,
-        dirs: impl Iterator<Item = &'a Text>,
-    ) -> Result<Resolved, Conflicts> {
-        let mut wanted: BTreeSet<(&Text, bool)> = BTreeSet::new();
-        for file in files {
-            wanted.insert((&file.path, false));
-            if let Operation::Move { from } = &file.operation {
-                wanted.insert((from, false));
-            }
-        }
-        wanted.extend(dirs.map(|dir| (dir, true)));
-        let (mut found, mut conflicts) = (Vec::new(), Vec::new());
-        for (path, is_dir) in wanted {
-            let names = if is_dir { Names::Any } else { Names::File };
-            match find(path, place, names) {
-                Ok(target) => found.push((path.clone(), target)),
-                Err(reason) => {
-                    conflicts.push(Skipped { path: path.clone(), reason: reason.into() });
+impl<'a> Way<'a> {
+    fn of(told: &'a [Told], contents: &HashMap<Text, Bytes>) -> Result<Way<'a>, Conflicts> {
+        let (mut way, mut lost) = (Way::default(), Vec::new());
+        let mut by_command: BTreeSet<&Text> = BTreeSet::new();
+        for told in told {
+            for file in told.files.iter().rev() {
+                if let Some(link) = &file.link {
+                    way.link(file, link);
+                    continue;
+                }
+                if !told.own && is_of_command(file) {
+                    by_command.insert(&file.path);
+                    continue;
+                }
+                match was(file, contents) {
+                    Ok(was) => way.files.push((file, was)),
+                    Err(reason) => lost.push(skipped(&file.path, reason)),
                 }
             }
+            // The oldest is what counts, and comes last.
+            way.directories.extend(told.removed.iter().map(|dir| (dir, true)));
+            way.directories.extend(told.made.iter().map(|dir| (dir, false)));
         }
-        if !conflicts.is_empty() {
-            return Err(conflicts);
+        if !lost.is_empty() {
+            lost.dedup_by(|one, other| one.path == other.path);
+            return Err(lost);
         }
-        let outside = found.iter().any(|(_, target)| target.outside);
-        let root = match outside {
-            true => Root::open(std::path::Path::new("/")),
-            false => place.root(),
-        };
-        let root = root.map_err(|error| vec![failed(place, &Paths::new(), &error)])?;
-        let relative = |target: &Target| match outside {
-            true => target.real.to_string_lossy().trim_start_matches('/').to_owned(),
-            false => target.relative.clone(),
-        };
-        let by_path = found.iter().map(|(path, target)| (path.clone(), relative(target)));
-        Ok(Resolved { by_path: by_path.collect(), root })
+        // Of a file that a tool edited too, what is in it now says whether it can be taken back.
+        let edited: BTreeSet<&Text> = way.files.iter().map(|(file, _)| &file.path).collect();
+        let left = by_command.difference(&edited);
+        way.skipped = left.map(|path| skipped(path, BY_COMMAND)).collect();
+        Ok(way)
     }
 
-    fn relative(&self, path: &Text) -> String {
-        self.by_path.get(path).cloned().unwrap_or_else(|| path.to_string())
-    }
-
-    fn paths(&self) -> Paths {
-        self.by_path.iter().map(|(path, relative)| (relative.clone(), path.clone())).collect()
+    fn link(&mut self, file: &'a FileChange, link: &'a Text) {
+        let (after, before) = match file.operation {
+            Operation::Delete => (None, Some(link)),
+            Operation::Create | Operation::Update | Operation::Move { .. } => (Some(link), None),
+        };
+        let leads = self.links.entry(&file.path).or_insert(Leads { now: after, back: before });
+        leads.back = before;
     }
 }
 
-fn find(path: &str, place: &Place, names: Names) -> Result<Target, String> {
-    let target = Target::find(path, place, names, Links::Refuse)?;
-    match target.denied() {
-        Some(line) => Err(format!("a rule of this server denies it: {line}")),
-        None => Ok(target),
+fn is_of_command(file: &FileChange) -> bool {
+    let FileChange { before, before_blob, after, diff, .. } = file;
+    before.is_none() && before_blob.is_none() && after.is_none() && diff.is_none()
+}
+
+fn was(file: &FileChange, contents: &HashMap<Text, Bytes>) -> Result<Was, &'static str> {
+    let FileChange { operation, before, before_blob, after, mode, diff, .. } = file;
+    let kept = match (before, before_blob) {
+        (Some(before), _) => Some(Bytes::copy_from_slice(before.as_bytes())),
+        (None, Some(hash)) => Some(contents.get(hash).cloned().ok_or(NOT_KEPT)?),
+        (None, None) => None,
+    };
+    let file = kept.map(|bytes| Was::File { bytes, mode: *mode });
+    match operation {
+        _ if after.is_none() && *operation != Operation::Delete => Err(NOT_KEPT),
+        Operation::Create => Ok(Was::Nothing),
+        Operation::Update | Operation::Delete => file.ok_or(NOT_KEPT),
+        // Moved and changed in one.
+        Operation::Move { .. } if diff.as_ref().is_some_and(|diff| diff.contains("\n@@ ")) => {
+            file.ok_or(NOT_KEPT)
+        }
+        Operation::Move { .. } => Ok(file.unwrap_or(Was::Moved)),
     }
 }
 
-fn touches(plan: &Plan, paths: &Paths) -> Touches {
+fn reverts(files: Vec<(&FileChange, Was)>, resolved: &Resolved) -> Vec<Revert> {
+    let revert = |(file, before): (&FileChange, Was)| Revert {
+        path: resolved.relative(&file.path),
+        from: match &file.operation {
+            Operation::Move { from } => Some(resolved.relative(from)),
+            Operation::Create | Operation::Update | Operation::Delete => None,
+        },
+        before,
+        after: file.after.as_ref().map(|hash| hash.to_string()),
+    };
+    files.into_iter().map(revert).collect()
+}
+
+/// What is to be done about links; those that lead where they should are left out.
+fn links(
+    wanted: &BTreeMap<&Text, Leads<'_>>,
+    resolved: &Resolved,
+) -> Result<Vec<FileChange>, Conflicts> {
+    let (mut changes, mut conflicts) = (Vec::new(), Vec::new());
+    for (path, Leads { now, back }) in wanted {
+        let found = ends::Found::at(resolved, path);
+        let leads = |to: &Option<&Text>| match (to, &found) {
+            (None, ends::Found::Nothing) => true,
+            (Some(to), ends::Found::Link(found)) => *found == ***to,
+            _ => false,
+        };
+        let (operation, link) = match (now, back) {
+            _ if leads(back) => continue,
+            (_, Some(link)) => (Operation::Create, *link),
+            (Some(link), None) => (Operation::Delete, *link),
+            (None, None) => continue,
+        };
+        if !leads(now) {
+            let why = if now.is_some() { CHANGED } else { THERE };
+            conflicts.push(skipped(path, why));
+            continue;
+        }
+        let (path, link) = ((*path).clone(), Some(link.clone()));
+        changes.push(FileChange { path, operation, link, ..FileChange::default() });
+    }
+    if conflicts.is_empty() { Ok(changes) } else { Err(conflicts) }
+}
+
+/// Adds the directories that are to be made or removed, outermost first.
+fn directories(wanted: &BTreeMap<&Text, bool>, resolved: &Resolved, touches: &mut Touches) {
+    let mut made: BTreeSet<Text> = touches.made.drain(..).collect();
+    for (dir, there) in wanted {
+        let relative = resolved.relative(dir);
+        let inside = format!("{relative}/.");
+        match there {
+            true => {
+                let missing = missing_directories(&resolved.root, std::iter::once(&*inside));
+                made.extend(missing.iter().map(|dir| resolved.shown(dir)));
+            }
+            false if resolved.root.directory(&relative).is_ok() => {
+                touches.removed.push((*dir).clone());
+            }
+            false => {}
+        }
+    }
+    touches.made = made.into_iter().collect();
+}
+
+fn touches(plan: &Plan, resolved: &Resolved) -> Touches {
     let mut touches = Touches::default();
     for change in plan.changes() {
-        let mut file = file_change(&shown(paths, &change.path), change);
+        let mut file = file_change(&resolved.shown(&change.path), change);
         file.diff = None;
         if let Some(before) = &change.before {
             keep(&mut file, &mut touches.contents, before);
@@ -268,18 +298,18 @@ fn touches(plan: &Plan, paths: &Paths) -> Touches {
         file.mode = change.before_mode.filter(|_| file.operation == Operation::Delete);
         touches.files.push(file);
     }
-    touches.made = plan.missing_directories().iter().map(|dir| shown(paths, dir)).collect();
+    touches.made = plan.missing_directories().iter().map(|dir| resolved.shown(dir)).collect();
     touches
 }
 
-fn shown(paths: &Paths, relative: &str) -> Text {
-    paths.get(relative).cloned().unwrap_or_else(|| relative.into())
+fn skipped(path: &Text, reason: &str) -> Skipped {
+    Skipped { path: path.clone(), reason: reason.into() }
 }
 
-fn failed(place: &Place, paths: &Paths, error: &PatchError) -> Skipped {
+fn failed(place: &Place, resolved: &Resolved, error: &PatchError) -> Skipped {
     let path = match error {
-        PatchError::Changed { path } | PatchError::Unfit { path, .. } => shown(paths, path),
-        PatchError::Exists { path } | PatchError::Io { path, .. } => shown(paths, path),
+        PatchError::Changed { path } | PatchError::Unfit { path, .. } => resolved.shown(path),
+        PatchError::Exists { path } | PatchError::Io { path, .. } => resolved.shown(path),
         _ => place.cwd.display().to_string().into(),
     };
     Skipped { path, reason: error.to_string().into() }

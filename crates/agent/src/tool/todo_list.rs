@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use polyloop_session::Text;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -138,6 +139,12 @@ pub(super) fn told(todos: &[Todo]) -> String {
     let open = todos.iter().filter(|todo| !todo.is_over()).count();
     let list = serde_json::to_string_pretty(todos).unwrap_or_default();
     format!("{open} todos\n{list}\n")
+}
+
+/// What is open of them, for a summary.
+pub(super) fn open(todos: &[Todo]) -> Text {
+    let todos = todos.iter().map(|todo| (&*todo.content, todo.status));
+    polyloop_session::todos::open(todos).unwrap_or_default().into()
 }
 
 /// The todos of a text in the form of the file.

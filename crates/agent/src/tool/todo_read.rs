@@ -13,6 +13,9 @@ use super::{Place, Progress, Run, Tool, ToolSpec, todo_list};
 const DESCRIPTION: &str = "Reads the list of todos for this session: how many are open, then all \
      of them. People may have changed it since you wrote it.";
 
+const NO_FILE: &str = "0 todos\n[]\n(this session has no todos file; what todo_write was last \
+     given is the list)\n";
+
 pub struct TodoRead;
 
 impl Tool for TodoRead {
@@ -30,12 +33,9 @@ impl Tool for TodoRead {
     fn run(&self, run: Run) -> BoxStream<'static, Progress> {
         look("todo_read", run, |run, _| {
             Args::parse("todo_read", &run.args).map_err(|why| why.to_string())?;
-            Ok(Done::text(match todo_list::read(&run.place)? {
-                Some(todos) => todo_list::told(&todos),
-                None => "0 todos\n[]\n(this session has no todos file; what todo_write was last \
-                         given is the list)\n"
-                    .to_owned(),
-            }))
+            let Some(todos) = todo_list::read(&run.place)? else { return Ok(Done::text(NO_FILE)) };
+            let (text, todos) = (todo_list::told(&todos), Some(todo_list::open(&todos)));
+            Ok(Done { text, todos, ..Done::default() })
         })
     }
 }

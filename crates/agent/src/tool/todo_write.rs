@@ -56,7 +56,7 @@ impl Tool for TodoWrite {
             if !kept {
                 text.push_str("(this session has no todos file; the list stands here alone)\n");
             }
-            Ok(Done::text(text))
+            Ok(Done { text, todos: Some(todo_list::open(todos)), ..Done::default() })
         })
     }
 }

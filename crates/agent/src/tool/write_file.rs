@@ -83,7 +83,7 @@ impl Tool for WriteFile {
             Ok(Done {
                 text: format!("Wrote {} ({bytes} bytes).\n", target.shown()),
                 files,
-                failure: None,
+                ..Done::default()
             })
         })
     }

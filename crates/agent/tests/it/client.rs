@@ -216,7 +216,7 @@ impl Client {
         }
         match done {
             Ok(_) => Ok(()),
-            Err(CommandError::Store(_)) => Err(Broke),
+            Err(CommandError::Store(_) | CommandError::Failed(_)) => Err(Broke),
             Err(CommandError::Refused(refusal)) => panic!("{command:?}: {refusal}"),
         }
     }

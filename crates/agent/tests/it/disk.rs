@@ -1,10 +1,10 @@
 //! Random work on a store whose disk fails: full, broken, torn writes, flushes that fail, a
-//! process that dies in the middle, a machine that loses what was not flushed. What is found
-//! afterwards is always a prefix of what was written, with everything in it that was acknowledged.
+//! process that dies in the middle, a machine that loses what was not flushed, a kernel that tells
+//! of a lost page once and then calls it clean. What is found afterwards is always a prefix of what was written, with everything in it that was acknowledged.
 //!
 //! `POLYLOOP_CASES` sets how many stores are tried, `POLYLOOP_SEED` from which seed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -52,6 +52,8 @@ struct Inner {
     faults: u64,
     /// How much of each file is on the disk, by its number.
     flushed: HashMap<u64, u64>,
+    /// Files of which a flush has failed: what was not on the disk by then never will be.
+    doomed: HashSet<u64>,
     /// A mistake to be found: flushes that only say so.
     lies: bool,
 }
@@ -66,7 +68,8 @@ enum Fault {
 impl Bad {
     fn new(seed: u64, rate: u64, lies: bool) -> Arc<Bad> {
         let (dice, flushed) = (Dice(seed), HashMap::new());
-        let inner = Inner { dice, rate, dead: false, faults: 0, flushed, lies };
+        let doomed = HashSet::new();
+        let inner = Inner { dice, rate, dead: false, faults: 0, flushed, doomed, lies };
         Arc::new(Bad { inner: Mutex::new(inner) })
     }
 
@@ -106,7 +109,10 @@ impl Bad {
 
     fn note_flush(&self, file: &File) -> io::Result<()> {
         let meta = file.metadata()?;
-        self.inner().flushed.insert(meta.ino(), meta.len());
+        let mut inner = self.inner();
+        if !inner.doomed.contains(&meta.ino()) {
+            inner.flushed.insert(meta.ino(), meta.len());
+        }
         Ok(())
     }
 
@@ -162,7 +168,8 @@ impl Disk for Bad {
     }
 
     fn flush(&self, file: &File) -> io::Result<()> {
-        self.simple()?;
+        let number = file.metadata()?.ino();
+        self.simple().inspect_err(|_| _ = self.inner().doomed.insert(number))?;
         if self.inner().lies {
             return Ok(());
         }

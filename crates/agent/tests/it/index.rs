@@ -167,7 +167,7 @@ async fn a_damaged_or_foreign_index_is_not_used() {
         check(&zeros, &format!("zeros from {at}")).await;
     }
     let text = String::from_utf8(index.clone()).unwrap();
-    let newer = text.replacen("polyloop-index 1 ", "polyloop-index 2 ", 1);
+    let newer = text.replacen("polyloop-index 2 ", "polyloop-index 3 ", 1);
     check(newer.as_bytes(), "of a newer version").await;
     let other: Vec<_> = (1..=80).map(|n| Arc::new(entry(n, queued("another session")))).collect();
     let (_other, others) = written(&other).await;

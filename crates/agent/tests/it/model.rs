@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 
 static CARD: Card = Card {
     tokens_max: 100_000,
+    window_known: true,
     output_tokens_max: 10_000,
     price: None,
     images: true,

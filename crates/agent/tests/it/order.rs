@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use polyloop_agent::log::{Flush, Log, OpenMode};
+use polyloop_session::policy::Leave;
 use polyloop_session::{Event, Growth, Update};
 
 use super::client::Client;
@@ -126,8 +127,16 @@ async fn words_decisions_results_and_ends_reach_the_disk() {
             | Event::MessageQueued { .. }
             | Event::WaitSettled { .. }
             | Event::SessionClosed { .. }
+            | Event::SessionReopened { .. }
+            | Event::ModeSet { .. }
+            | Event::SettingSet { .. }
+            | Event::MessageDropped { .. }
+            | Event::TurnStopping { .. }
             | Event::FilesTouched { .. }
             | Event::TurnEnded { .. } => true,
+            // Or it would be run again by a machine that lost its power.
+            Event::ToolStarted { leave, .. } => !matches!(leave, Some(Leave::Reads | Leave::Safe)),
+            Event::WaitWithdrawn { by, .. } => by.is_some(),
             Event::ItemCompleted { result, .. } => result.is_some(),
             _ => false,
         });

@@ -19,7 +19,7 @@ use polyloop_agent::tool::web_fetcher::{self, PrivateAddresses, Reach};
 use polyloop_agent::tool::{self, Place};
 use polyloop_sandbox::Helper;
 use polyloop_session::budget::Budget;
-use polyloop_session::context::{Overhead, Strategy};
+use polyloop_session::context::{Overhead, Strategy, WindowSize};
 use polyloop_session::event::Settings;
 use polyloop_session::policy::Mode;
 use polyloop_session::{Limits, LogEntry, Seq, SessionId};
@@ -37,6 +37,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const LIMITS: Limits = Limits {
     queued_messages_max: 10,
     tokens_max: 200_000,
+    window: WindowSize::Known,
     strategy: Strategy::Threshold,
     bypass_allowed: true,
     retries_max: 0,

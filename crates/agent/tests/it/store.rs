@@ -37,7 +37,7 @@ fn is_message(event: &Event) -> bool {
 
 fn why(done: Result<Recorded, CommandError>) -> String {
     match done {
-        Err(CommandError::Store(why)) => why,
+        Err(CommandError::Store(why) | CommandError::Failed(why)) => why,
         other => panic!("the store did not fail: {other:?}"),
     }
 }
@@ -257,7 +257,7 @@ async fn commands_behind_a_failure_are_not_repeated() {
     for done in waiting {
         match in_time("an answer", done).await.unwrap() {
             Ok(_) => {}
-            Err(CommandError::Store(_)) => failed += 1,
+            Err(CommandError::Store(_) | CommandError::Failed(_)) => failed += 1,
             Err(CommandError::Refused(refusal)) => panic!("{refusal}"),
         }
     }

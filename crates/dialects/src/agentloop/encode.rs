@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use polyloop_session::context::ContextInfo;
+use polyloop_session::context::{ContextInfo, Filled};
 use polyloop_session::event::{CallOutcome, Level, Outcome, Purpose, Work};
 use polyloop_session::item::{End, Fault, ItemKind, ToolResult, Usage};
 use polyloop_session::policy::Judgement;
@@ -198,6 +198,8 @@ impl AgentloopEncoder {
                     pieces: window.pieces,
                     strategy: window.strategy,
                     spent: Usage::default(),
+                    calls: 0,
+                    filled: Filled::default(),
                 })));
             }
             Event::Noticed { level, text, .. } => {
@@ -216,6 +218,10 @@ impl AgentloopEncoder {
                 let text = format!("ℹ️ {}", crate::edits::undone(files, skipped, by));
                 out.push(Made::Part(system(entry.seq, &text)));
             }
+            Event::UndoFailed { reason } => {
+                let text = format!("⚠️ {}", crate::edits::undo_failed(reason));
+                out.push(Made::Part(system(entry.seq, &text)));
+            }
             // Clients of this dialect have no message for these.
             Event::SessionCreated { .. }
             | Event::Adopted { piece: None }
@@ -227,7 +233,8 @@ impl AgentloopEncoder {
             | Event::MessageDropped { .. }
             | Event::TurnStopping { .. }
             | Event::ExplainAsked { .. }
-            | Event::FilesTouched { .. } => {}
+            | Event::FilesTouched { .. }
+            | Event::UndoStarted { .. } => {}
         }
     }
 

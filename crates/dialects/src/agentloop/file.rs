@@ -265,10 +265,14 @@ pub fn read_line(line: &str, blob: &dyn Fn(&str) -> Option<String>) -> Line {
     }
 }
 
-/// A line as REST shows it: texts that stand in files of their own are put back.
+/// A line as REST shows it: texts that stand in files of their own are put back. Of one whose file
+/// is gone the message says so; the event still names it, so that nobody takes that for the text.
 pub fn restored(line: &str, blob: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let mut value: Value = serde_json::from_str(line).ok()?;
     refer::restore(&mut value, blob);
+    if let Some(data) = value.get_mut("message_data") {
+        refer::tell_missing(data);
+    }
     Some(value.to_string())
 }
 

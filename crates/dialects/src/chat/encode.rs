@@ -104,6 +104,10 @@ impl Encoder for ChatEncoder {
                 let reasoning = &crate::edits::undone(files, skipped, by);
                 tell(out, Told::AgentThinking { reasoning });
             }
+            Event::UndoFailed { reason } => {
+                let reasoning = &crate::edits::undo_failed(reason);
+                tell(out, Told::AgentThinking { reasoning });
+            }
             event => {
                 if let Some(turn) = &mut self.turn {
                     turn.event(entry, event, out);
@@ -227,6 +231,7 @@ impl Turn {
             | Event::TurnEnded { .. }
             | Event::Adopted { .. }
             | Event::Forked { .. }
+            | Event::UndoFailed { .. }
             | Event::Undone { .. } => {}
             Event::SandboxRefused { reason, .. } => {
                 tell(out, Told::AgentThinking { reasoning: &crate::asks::stopped(reason) });
@@ -242,6 +247,7 @@ impl Turn {
             | Event::ExplainAsked { .. }
             | Event::Compacted { .. }
             | Event::FilesTouched { .. }
+            | Event::UndoStarted { .. }
             | Event::Trimmed { .. } => {}
             // No chat asked for a compaction, so none is told how it goes.
             Event::Noticed { .. } if self.compacts() => {}

@@ -150,13 +150,18 @@ impl UnifiedEncoder {
                 let text = crate::edits::undone(files, skipped, by);
                 noticed(Level::Info, &text, crate::edits::UNDONE_CODE, out);
             }
+            Event::UndoFailed { reason } => {
+                let text = crate::edits::undo_failed(reason);
+                noticed(Level::Warning, &text, crate::edits::UNDO_FAILED_CODE, out);
+            }
             // A client learns of a session from `session_init`, of the rest from what follows:
             // the explanation, the turn's end.
             Event::SessionCreated { .. }
             | Event::Adopted { piece: None }
             | Event::TurnStopping { .. }
             | Event::ExplainAsked { .. }
-            | Event::FilesTouched { .. } => {}
+            | Event::FilesTouched { .. }
+            | Event::UndoStarted { .. } => {}
         }
     }
 

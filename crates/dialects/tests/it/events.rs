@@ -243,12 +243,14 @@ impl<'a> Choices<'a> {
             after: self.maybe_text(),
             mode: self.maybe().then_some(0o640),
             before_blob: self.maybe_text(),
+            link: self.maybe_text(),
         };
         ToolResult {
             seen: self.maybe_text(),
             exit_code: self.one(&[None, Some(0), Some(-1), Some(i32::MAX)]),
             duration_ms: self.number(),
             files: if self.maybe() { vec![change] } else { Vec::new() },
+            todos: self.maybe_text(),
         }
     }
 
@@ -405,6 +407,13 @@ impl<'a> Choices<'a> {
                 Event::FilesTouched { item, files, made, removed }
             }
             30 => self.undone(),
+            31 => match self.undone() {
+                Event::Undone { items, files, made, removed, skipped, cwd, by, .. } => {
+                    Event::UndoStarted { items, files, made, removed, skipped, cwd, by }
+                }
+                other => other,
+            },
+            32 => Event::UndoFailed { reason: self.text() },
             _ => {
                 let level = self.one(&[Level::Info, Level::Warning]);
                 Event::Noticed { level, text: self.text(), code: self.text() }
@@ -427,7 +436,9 @@ impl<'a> Choices<'a> {
 
     fn compacted(&mut self) -> Event {
         let strategy = self.one(&[Context::Threshold, Context::Dummy]);
-        let window = Window { tokens_max: self.number(), strategy, pieces: self.number() };
+        let overhead_tokens = self.maybe().then(|| self.number());
+        let (tokens_max, pieces) = (self.number(), self.number());
+        let window = Window { tokens_max, strategy, pieces, overhead_tokens };
         if self.maybe() {
             return Event::Trimmed {
                 items: vec![ItemId(self.seq())],

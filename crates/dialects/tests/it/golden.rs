@@ -6,7 +6,7 @@ use polyloop_dialects::agentloop::Agentloop;
 use polyloop_dialects::agentloop::file::FileEncoder;
 use polyloop_dialects::{Ask, Client, Complaint, Cursor, Dialect};
 use polyloop_session::budget::Budget;
-use polyloop_session::context::{Overhead, Strategy};
+use polyloop_session::context::{Overhead, Strategy, WindowSize};
 use polyloop_session::{Command, Event, Limits, Next, State, WaitRef, decide, next, recover};
 use serde_json::Value;
 
@@ -20,6 +20,7 @@ use super::world::{Moment, Sent, sent, session, values};
 const LIMITS: Limits = Limits {
     queued_messages_max: 10,
     tokens_max: 128_000,
+    window: WindowSize::Known,
     strategy: Strategy::Threshold,
     bypass_allowed: false,
     retries_max: 4,

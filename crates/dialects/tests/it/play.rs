@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polyloop_session::budget::Budget;
 use polyloop_session::command::{Send, Target, WaitReply};
-use polyloop_session::context::{Overhead, Strategy};
+use polyloop_session::context::{Overhead, Strategy, WindowSize};
 use polyloop_session::event::{Level, Purpose, RunOptions, Setting};
 use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult};
 use polyloop_session::policy::{Effect, Judgement, Mode, Rule, Says};
@@ -25,6 +25,7 @@ use super::world::Moment;
 const LIMITS: Limits = Limits {
     queued_messages_max: 3,
     tokens_max: 1_000,
+    window: WindowSize::Known,
     strategy: Strategy::Threshold,
     bypass_allowed: true,
     retries_max: 2,

@@ -317,12 +317,19 @@ fn context_info(text: &str) {
         pieces: 87,
         strategy,
         spent: Default::default(),
+        calls: 0,
+        filled: Default::default(),
     };
     is_like(&text.replace("45231", "45312"), reply(Reply::ContextInfo(info)));
 }
 
 fn context_compacted(text: &str) {
-    let window = Window { tokens_max: 128_000, strategy: Strategy::Threshold, pieces: 1 };
+    let window = Window {
+        tokens_max: 128_000,
+        strategy: Strategy::Threshold,
+        pieces: 1,
+        overhead_tokens: None,
+    };
     let compacted = Event::Compacted {
         call: call(3),
         upto: Seq(2),

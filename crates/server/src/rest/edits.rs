@@ -6,14 +6,12 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use polyloop_agent::actor::{CommandError, UndoError};
 use polyloop_agent::sessions::Forked;
-use polyloop_dialects::rest::{
-    CONFLICTS_ERROR, Changed, SessionInfo, UNDO_NOTE, UndoConflicts, Undone,
-};
+use polyloop_dialects::rest::{CONFLICTS_ERROR, Changed, UNDO_NOTE, UndoConflicts, Undone};
 use polyloop_session::undo::Which;
 use polyloop_session::wait::Who;
 use polyloop_session::{ItemId, Seq, SessionId, TurnId};
 
-use super::{command_failed, error, json, not_found, store_failed, whole_number};
+use super::{command_failed, error, json, not_found, store_failed, told, whole_number};
 use crate::app::App;
 use crate::query::Query;
 
@@ -33,10 +31,7 @@ pub(super) async fn fork(app: &Arc<App>, id: SessionId, query: &Query) -> Respon
         Err(bad) => return error(StatusCode::BAD_REQUEST, bad),
     };
     match app.sessions.fork(&id, upto, Who::via("rest")).await {
-        Ok(Forked::Done(s)) => {
-            let info = SessionInfo::new(&s.id, s.start, s.last, s.lines, &s.title);
-            json(StatusCode::CREATED, &info)
-        }
+        Ok(Forked::Done(summary)) => json(StatusCode::CREATED, &told(&summary)),
         Ok(Forked::NotFound) => not_found(),
         Ok(Forked::Beyond { last: Seq::NONE }) => {
             error(StatusCode::CONFLICT, "The session has no entry that could be copied")

@@ -10,9 +10,11 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt, stream};
 use polyloop_agent::log::LinePlace;
+use polyloop_dialects::rest::{ContextTold, Cost};
 use polyloop_session::SessionId;
+use polyloop_session::wait::Who;
 
-use super::{bad_id, error, link, not_found, store_failed, whole_number};
+use super::{bad_id, command_failed, error, json, link, not_found, store_failed, whole_number};
 use crate::app::App;
 use crate::query::Query;
 
@@ -23,10 +25,18 @@ pub async fn read(
     id: Result<Path<String>, PathRejection>,
     uri: Uri,
 ) -> Response {
-    let id = match SessionId::parse(&id.map(|Path(id)| id).unwrap_or_default()) {
+    let id = id.map(|Path(id)| id).unwrap_or_default();
+    let (id, is_context) = match id.strip_suffix(":context") {
+        Some(id) => (id, true),
+        None => (id.as_str(), false),
+    };
+    let id = match SessionId::parse(id) {
         Ok(id) => id,
         Err(bad) => return bad_id(&bad),
     };
+    if is_context {
+        return context(&app, id).await;
+    }
     let query = Query::of(&uri);
     let (after, limit) = match (whole_number(&query, "after"), whole_number(&query, "limit")) {
         (Ok(after), Ok(limit)) => (after.unwrap_or(0), limit),
@@ -35,8 +45,8 @@ pub async fn read(
     if limit == Some(0) {
         return error(StatusCode::BAD_REQUEST, "limit: use a whole number from 1 on");
     }
-    let lines = match app.sessions.summary(&id).await {
-        Ok(Some(summary)) => summary.lines,
+    let (lines, spent) = match app.sessions.summary(&id).await {
+        Ok(Some(summary)) => (summary.lines, summary.spent),
         Ok(None) => return not_found(),
         Err(failure) => return store_failed(&failure),
     };
@@ -49,7 +59,10 @@ pub async fn read(
         Ok(places) => places,
         Err(failure) => return store_failed(&failure),
     };
-    let head = Bytes::from(format!("{{\"id\":\"{id}\",\"events\":["));
+    let usage =
+        Cost::of(spent.calls, &spent.usage).and_then(|usage| serde_json::to_string(&usage).ok());
+    let usage = usage.map(|usage| format!("\"usage\":{usage},")).unwrap_or_default();
+    let head = Bytes::from(format!("{{\"id\":\"{id}\",{usage}\"events\":["));
     let path = format!("/sessions/{id}");
     let body = Body::from_stream(
         stream::iter([Ok::<_, std::io::Error>(head)]).chain(pages(app, id, from, upto)),
@@ -59,6 +72,19 @@ pub async fn read(
         link(&mut response, &format!("{path}?after={next}&limit={limit}"));
     }
     response
+}
+
+/// `GET /sessions/{id}:context`: how full its window is, and with what.
+async fn context(app: &App, id: SessionId) -> Response {
+    match app.sessions.summary(&id).await {
+        Ok(Some(_)) => {}
+        Ok(None) => return not_found(),
+        Err(failure) => return store_failed(&failure),
+    }
+    match app.sessions.handle(id.clone(), Who::via("rest")).context_info().await {
+        Ok(info) => json(StatusCode::OK, &ContextTold::new(&id, &info)),
+        Err(failure) => command_failed(&failure),
+    }
 }
 
 async fn places(

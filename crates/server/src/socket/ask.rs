@@ -126,7 +126,8 @@ impl Reader {
             },
         };
         match done {
-            Ok(_) => Ok(()),
+            // Of a store that fails under the session its clients are told as it ends.
+            Ok(_) | Err(CommandError::Failed(_)) => Ok(()),
             Err(error) => {
                 let reply = Reply::Complaint(complaint(&error));
                 self.reply(dialect, Some(session), reply).await
@@ -199,7 +200,8 @@ impl Reader {
             Err(error) => Err(error),
         };
         match done {
-            Ok(_) => Ok(()),
+            // The room tells everybody who spoke there.
+            Ok(_) | Err(CommandError::Failed(_)) => Ok(()),
             Err(error) => self.complain(dialect, complaint(&error)).await,
         }
     }

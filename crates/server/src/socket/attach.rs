@@ -246,11 +246,11 @@ fn power(power: Power) -> subscriber::Power {
 pub(super) fn complaint(error: &CommandError) -> Complaint {
     match error {
         CommandError::Refused(refusal) => Complaint::from(refusal),
-        CommandError::Store(why) => store_complaint(why),
+        CommandError::Store(why) | CommandError::Failed(why) => store_complaint(why),
     }
 }
 
-pub(super) fn store_complaint(why: &str) -> Complaint {
+pub(crate) fn store_complaint(why: &str) -> Complaint {
     Complaint::new("The session could not be kept", why, "store_failed")
 }
 

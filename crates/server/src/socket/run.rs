@@ -1,6 +1,6 @@
 //! Runs: a connection's requests are done in order, one run at a time.
 
-use polyloop_agent::actor::Recorded;
+use polyloop_agent::actor::{CommandError, Recorded};
 use polyloop_dialects::{Ask, Asked, Complaint, Dialect, RunAsk};
 use polyloop_session::{Command, SessionId};
 
@@ -51,7 +51,7 @@ impl Reader {
                 let handle = self.attachments.get(&session).map(|a| a.handle.clone());
                 let Some(handle) = handle else { return Ok(()) };
                 match handle.command(command).await {
-                    Ok(_) => Ok(()),
+                    Ok(_) | Err(CommandError::Failed(_)) => Ok(()),
                     Err(error) => self.complain(dialect, complaint(&error)).await,
                 }
             }
@@ -89,7 +89,8 @@ impl Reader {
         };
         let session = handle.id().clone();
         self.take_detached();
-        if !self.is_attached(&session) {
+        let is_watched = self.is_attached(&session);
+        if !is_watched {
             let watched = self.watch_own_run(dialect, &handle).await;
             if !matches!(watched, Ok(Ok(()))) {
                 self.discard_if(alone, &session);
@@ -106,6 +107,8 @@ impl Reader {
                 self.send(Outgoing::Run(id)).await
             }
             Ok(Recorded { message: None }) => self.forget_run(session, alone).await,
+            // It sees the session end, and is told there.
+            Err(CommandError::Failed(_)) if is_watched => Ok(()),
             Err(error) => {
                 self.forget_run(session, alone).await?;
                 self.complain(dialect, complaint(&error)).await

@@ -87,7 +87,7 @@ pub struct Line {
     tried: Option<Tried>,
     /// What instructions and tools took at the last call that said so.
     overhead: u64,
-    /// The list of todos that was written last: arguments of its call.
+    /// What is open of the todos, as a tool told it last.
     todos: Option<Text>,
 }
 
@@ -96,6 +96,8 @@ pub struct Line {
 struct Measured {
     upto: Seq,
     tokens: u64,
+    /// What of it instructions and tools took, by our own count.
+    overhead: u64,
 }
 
 /// What was in use after the last attempt to make room.
@@ -123,9 +125,11 @@ impl Line {
     }
 
     pub(crate) fn used_with(&self, overhead: u64) -> u64 {
-        let Some(Measured { upto, tokens }) = self.measured else {
+        let Some(Measured { upto, tokens, overhead: before }) = self.measured else {
             return self.tokens.saturating_add(overhead);
         };
+        // They may have changed since.
+        let tokens = tokens.saturating_add(overhead).saturating_sub(before);
         let newer = self.pieces.iter().rev().take_while(|piece| piece.seq > upto);
         newer.fold(tokens, |sum, piece| sum.saturating_add(piece.tokens))
     }
@@ -142,7 +146,8 @@ impl Line {
     pub(crate) fn may_try(&self, used: u64, tokens_max: u64) -> bool {
         self.tried.is_none_or(|tried| {
             let enough = tried.tokens.saturating_add(crate::room::least_gain(tokens_max));
-            tried.tokens_max != tokens_max || used >= enough
+            // In a larger window nothing more is to be gained.
+            tokens_max < tried.tokens_max || used >= enough
         })
     }
 
@@ -150,13 +155,13 @@ impl Line {
         self.overhead = tokens;
     }
 
-    pub(super) fn set_todos(&mut self, args: Text) {
-        self.todos = Some(args);
+    pub(super) fn set_todos(&mut self, open: Text) {
+        self.todos = (!open.is_empty()).then_some(open);
     }
 
     /// The provider said what the call up to this entry took.
     pub(super) fn measure(&mut self, upto: Seq, tokens: u64) {
-        self.measured = Some(Measured { upto, tokens });
+        self.measured = Some(Measured { upto, tokens, overhead: self.overhead });
         if let Some(tried) = self.tried.as_mut().filter(|tried| !tried.measured) {
             tried.tokens = tried.tokens.max(tokens);
             tried.measured = true;
@@ -170,8 +175,9 @@ impl Line {
     }
 
     /// A compaction left so many tokens in use.
-    pub(super) fn left(&mut self, upto: Seq, tokens: u64) {
-        self.measured = Some(Measured { upto, tokens });
+    pub(super) fn left(&mut self, upto: Seq, tokens: u64, window: &Window) {
+        self.overhead = window.overhead_tokens.unwrap_or(self.overhead);
+        self.measured = Some(Measured { upto, tokens, overhead: self.overhead });
     }
 
     /// These outputs give way to the stub.

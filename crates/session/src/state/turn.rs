@@ -286,8 +286,9 @@ impl Turn {
             }
             Event::ItemCompleted { item, end, text, opaque, result, tokens } => {
                 let seen = result.as_ref().and_then(|r| r.seen.as_ref()).unwrap_or(text);
-                let whole =
-                    Completed { id: *item, text, seen, opaque: opaque.as_ref(), tokens: *tokens };
+                let todos = result.as_ref().and_then(|result| result.todos.as_ref());
+                let (opaque, tokens) = (opaque.as_ref(), *tokens);
+                let whole = Completed { id: *item, text, seen, opaque, todos, tokens };
                 self.item_completed(*item, *end, entry.seq, whole, line);
             }
             Event::WaitOpened { item, ask } => self.wait_opened(*item, ask, entry),
@@ -367,13 +368,21 @@ impl Turn {
             (ItemKind::ToolCall { .. }, Some(_)) => {
                 let is_error = end != End::Whole;
                 let told = self.explanations.remove(&id).unwrap_or_default();
-                if let (false, Some(args), true) = (is_error, item.todos(), item.line.is_some()) {
+                // A batch in which one call failed has written them all the same.
+                let open: Option<Text> = match (whole.todos, item.todos()) {
+                    (Some(open), _) => Some(open.clone()),
+                    (None, Some(args)) if !is_error => {
+                        Some(todos::open_in(args).unwrap_or_default().into())
+                    }
+                    (None, _) => None,
+                };
+                if let Some(open) = &open {
                     // The list is the session's, whoever writes it.
-                    line.set_todos(args.clone());
+                    line.set_todos(open.clone());
                 }
                 if let Some((_, line)) = self.at(item.line, line) {
-                    if let (false, Some(args)) = (is_error, item.todos()) {
-                        line.set_todos(args.clone());
+                    if let Some(open) = open {
+                        line.set_todos(open);
                     }
                     let output = whole.seen.clone();
                     line.push(seq, whole.tokens, Piece::ToolResult { item: id, output, is_error });
@@ -553,5 +562,6 @@ struct Completed<'a> {
     text: &'a Text,
     seen: &'a Text,
     opaque: Option<&'a Opaque>,
+    todos: Option<&'a Text>,
     tokens: u64,
 }

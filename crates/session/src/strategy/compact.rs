@@ -9,7 +9,6 @@ use crate::item::Fault;
 use crate::room;
 use crate::state::{Phase, Summary, estimate_tokens};
 use crate::strategy::{Desk, call};
-use crate::todos;
 
 pub(crate) fn next(desk: &Desk<'_>) -> Vec<Event> {
     let Desk { state, turn, limits, .. } = *desk;
@@ -59,7 +58,8 @@ pub(super) fn compacted(desk: &Desk<'_>) -> Result<Event, Fault> {
     };
     let kept = line.pieces().iter().filter(|p| p.stays(upto, own)).count() as u64;
     let (tokens_max, strategy) = (desk.tokens_max(), limits.strategy);
-    let window = Window { tokens_max, strategy, pieces: kept + 1 };
+    let overhead_tokens = (overhead > 0).then_some(overhead);
+    let window = Window { tokens_max, strategy, pieces: kept + 1, overhead_tokens };
     Ok(Event::Compacted {
         call,
         upto,
@@ -72,9 +72,10 @@ pub(super) fn compacted(desk: &Desk<'_>) -> Result<Event, Fault> {
     })
 }
 
-/// The call that wrote the todos may be among what goes, so what is open of them stands behind.
-fn with_todos(text: Text, tokens: u64, written: Option<&Text>) -> (Text, u64) {
-    match written.and_then(|args| todos::open(args)) {
+/// The calls that were about the todos may be among what goes, so what is open of them stands
+/// behind.
+fn with_todos(text: Text, tokens: u64, open: Option<&Text>) -> (Text, u64) {
+    match open {
         None => (text, tokens),
         Some(open) => {
             let tokens = tokens.saturating_add(estimate_tokens(open.len()));

@@ -121,9 +121,56 @@ pub enum Action {
         kind: u8,
         about: u16,
     },
+    /// All comes to rest, and an edit is taken back, and that again. With a number the process dies
+    /// after so many entries of it.
+    Redo(Option<u8>),
     Fork,
+    /// All comes to rest, and something begins that is rarely met by chance.
+    Scene(Scene),
     /// An interrupt, after which every performer reports as it likes.
     Drain(Vec<Last>),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Scene {
+    /// A person is asked, and this is what comes of it.
+    Asked {
+        by: Asker,
+        there: There,
+        then: Fate,
+    },
+    /// The sandbox stops a run in the moment in which the turn is stopped.
+    StoppedLate,
+    /// The sandbox stops a run, and the mode lets it run outside by then.
+    BypassedLate,
+    /// A rule asks where nobody else would.
+    RuleInBypass,
+    /// A tool prints much.
+    LongOutput,
+    ClosedTwice,
+}
+
+/// Why a person is asked.
+#[derive(Clone, Copy, Debug)]
+pub enum Asker {
+    Question,
+    Plan,
+    Edit,
+    Sandbox,
+}
+
+/// What becomes of a wait.
+#[derive(Clone, Copy, Debug)]
+pub enum Fate {
+    Cancelled,
+    Expired,
+    Crashed,
+    Denied,
+    Approved,
+    /// With other arguments, which are never allowed.
+    Replaced,
+    /// It stays, and the mode is set.
+    ModeSet(Mode),
 }
 
 #[derive(Clone, Debug)]

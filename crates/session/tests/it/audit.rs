@@ -118,6 +118,7 @@ impl Audit {
     fn structure(&mut self, entry: &LogEntry, live: Option<&Live>) -> Checked {
         let seq = entry.seq;
         self.notice_owed(&entry.event)?;
+        self.edits.before(&entry.event)?;
         match &entry.event {
             Event::SessionCreated { settings, .. } => {
                 self.session.created(settings);
@@ -142,6 +143,11 @@ impl Audit {
                 ensure!(row.runs.now.is_some(), "[20] files are touched by what does not run");
                 self.edits.touched(*item);
             }
+            Event::UndoStarted { items, .. } => {
+                ensure!(self.turn.is_none(), "[20] files are taken back in a turn");
+                self.edits.undoing(items)?;
+            }
+            Event::UndoFailed { .. } => self.edits.failed()?,
             Event::Undone { items, .. } => {
                 ensure!(self.turn.is_none(), "[20] files are taken back in a turn");
                 self.edits.undone(ItemId(seq), items)?;
@@ -168,7 +174,7 @@ impl Audit {
             Event::TurnEnded { outcome, usage } => self.turn_ended(outcome, *usage)?,
             Event::CallStarted { purpose, model, tokens_max, .. } => {
                 self.session.asks(model, *tokens_max)?;
-                self.call_started(CallId(seq), *purpose)?;
+                self.call_started(CallId(seq), *purpose, *tokens_max)?;
             }
             Event::CallEnded { call, outcome, usage } => {
                 self.call_ended(*call, outcome, usage.unwrap_or_default())?;
@@ -199,6 +205,9 @@ impl Audit {
                 ensure!(tokens_after < tokens_before, "a compaction without gain");
                 let row = self.calls.get(call).ok_or("compacted by an unknown call")?;
                 ensure!(row.purpose == Purpose::Summarise, "compacted by another call");
+                let mut later = self.calls.range(CallId(call.0.next())..);
+                let is_newest = later.all(|(_, row)| row.purpose != Purpose::Summarise);
+                ensure!(is_newest, "[18] compacted by a summary of before");
                 let told = match &row.end {
                     Some(CallOutcome::Answered) => true,
                     // What does not even fit to be summarised is left out.
@@ -273,7 +282,7 @@ impl Audit {
         Ok(turn)
     }
 
-    fn call_started(&mut self, id: CallId, purpose: Purpose) -> Checked {
+    fn call_started(&mut self, id: CallId, purpose: Purpose, window: u64) -> Checked {
         let turn = self.running_turn()?;
         turn.calls += 1;
         let (since, work) = (turn.id.0, turn.work.clone());
@@ -287,7 +296,7 @@ impl Audit {
                 let open = self.open_since(since);
                 ensure!(open.is_empty(), "[7] the strategy calls with open {open:?}");
                 let retries_max = self.retries_max;
-                Audit::attempt(self.running_turn()?, purpose, retries_max)?;
+                Audit::attempt(self.running_turn()?, purpose, window, retries_max)?;
             }
             other => ensure!(false, "[7] {other:?} in a session of react"),
         }

@@ -309,7 +309,12 @@ fn ask() -> impl Strategy<Value = Ask> {
 fn compacted(c: u64, upto: u64) -> Event {
     let (summary, summary_tokens) = ("s".into(), u64::MAX / 2);
     let strategy = LIMITS.strategy;
-    let window = polyloop_session::event::Window { tokens_max: 1, strategy, pieces: 1 };
+    let window = polyloop_session::event::Window {
+        tokens_max: 1,
+        strategy,
+        pieces: 1,
+        overhead_tokens: None,
+    };
     let (tokens_before, tokens_after) = (2, 1);
     let (call, upto) = (call(c), Seq(upto));
     Event::Compacted {

@@ -31,6 +31,7 @@ fn a_completion_with_everything_in_it_comes_back_whole() {
         seen: Some("gist\n\u{0}\u{2028}".into()),
         exit_code: Some(-9),
         duration_ms: u64::MAX,
+        todos: Some("Open todos:\n- a".into()),
         files: vec![
             change(Operation::Create, None),
             change(Operation::Update, Some("")),
@@ -174,6 +175,23 @@ fn forks_and_undo_come_back_whole_and_are_spelled_so() {
         r#""mode":416,"before_blob":"00ff"}],"made":["new"]}"#,
     ];
     comes_back(touched, &spelled.concat());
+    let (items, skipped) = (vec![item(4)], Vec::new());
+    let (made, removed, cwd) = (Vec::new(), vec!["new".into()], Some("/p".into()));
+    let link = FileChange {
+        path: "l".into(),
+        operation: Operation::Create,
+        link: Some("../a".into()),
+        ..FileChange::default()
+    };
+    let (files, by_whom) = (vec![link], by());
+    let started = Event::UndoStarted { items, files, made, removed, skipped, cwd, by: by_whom };
+    let spelled = [
+        r#"{"type":"undo_started","items":[4],"files":[{"path":"l","operation":{"kind":"create"},"#,
+        r#""link":"../a"}],"removed":["new"],"cwd":"/p","by":{"via":"unified","name":"Ada"}}"#,
+    ];
+    comes_back(started, &spelled.concat());
+    let failed = Event::UndoFailed { reason: "why".into() };
+    comes_back(failed, r#"{"type":"undo_failed","reason":"why"}"#);
     let undone = Event::Undone {
         items: vec![item(4)],
         files: Vec::new(),

@@ -12,8 +12,8 @@ use proptest::sample::select;
 use proptest::test_runner::{RngSeed, TestRunner};
 
 use super::action::{
-    Action, Aim, Failure, Go, Halted, Judged, Kind, Last, Pick, Reply, Said, Start, Stray, There,
-    Wanted,
+    Action, Aim, Asker, Failure, Fate, Go, Halted, Judged, Kind, Last, Pick, Reply, Said, Scene,
+    Start, Stray, There, Wanted,
 };
 use super::flaw::{FLAWS, Flaw};
 use super::make::{ASKS_ONE, ASKS_TWO, parts};
@@ -136,6 +136,8 @@ fn action() -> impl Strategy<Value = Action> {
         1 => vec(last(), 0..4).prop_map(Action::Drain),
         1 => Just(Action::Fork),
         2 => (any::<u8>(), any::<u16>()).prop_map(|(kind, about)| Action::Undo { kind, about }),
+        2 => of(0..6_u8).prop_map(Action::Redo),
+        9 => scene().prop_map(Action::Scene),
     ];
     prop_oneof![
         6 => go.boxed(),
@@ -172,7 +174,7 @@ fn mode() -> impl Strategy<Value = Mode> {
 }
 
 /// Enough for an output that is worth to be left out.
-const LONG: &str = "a line of an output, then one more, and they do not end for a long while; \
+pub const LONG: &str = "a line of an output, then one more, and they do not end for a long while; \
     there is no telling what they say, so that it is a pity to lose them, and yet they must go \
     where the window is small and a summary dear";
 
@@ -333,6 +335,30 @@ fn failure() -> impl Strategy<Value = Failure> {
     let flaw = prop_oneof![4 => Just(Flaw::Overloaded), 4 => select(FLAWS.to_vec())];
     let chance = prop_oneof![1 => Just(0), 1 => Just(u16::MAX), 4 => 0..1_000_u16];
     (flaw, chance).prop_map(|(flaw, chance)| Failure { flaw, chance })
+}
+
+fn scene() -> impl Strategy<Value = Scene> {
+    let by = select(vec![Asker::Question, Asker::Plan, Asker::Edit, Asker::Sandbox]);
+    let then = prop_oneof![
+        6 => select(vec![
+            Fate::Cancelled,
+            Fate::Expired,
+            Fate::Crashed,
+            Fate::Denied,
+            Fate::Approved,
+            Fate::Replaced,
+        ]),
+        1 => mode().prop_map(Fate::ModeSet),
+    ];
+    let asked = (by, there(), then).prop_map(|(by, there, then)| Scene::Asked { by, there, then });
+    let other = select(vec![
+        Scene::StoppedLate,
+        Scene::BypassedLate,
+        Scene::RuleInBypass,
+        Scene::LongOutput,
+        Scene::ClosedTwice,
+    ]);
+    prop_oneof![2 => asked.boxed(), 1 => other.boxed()]
 }
 
 fn last() -> impl Strategy<Value = Last> {

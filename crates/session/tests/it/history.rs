@@ -299,7 +299,7 @@ fn a_summary_stands_for_what_it_replaced() {
     shows(
         &script,
         &[
-            "user: Summary of the conversation so far:\n\nshort",
+            "user: Summary of the conversation so far, written by the assistant and not by the user:\n\nshort",
             "user: two",
             "assistant: ok",
             "user: three",

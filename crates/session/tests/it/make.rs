@@ -2,7 +2,7 @@
 
 use polyloop_session::budget::Budget;
 use polyloop_session::command::{Send, WaitReply};
-use polyloop_session::context::{Overhead, Strategy};
+use polyloop_session::context::{Overhead, Strategy, WindowSize};
 use polyloop_session::event::{Event, Origin, Settings};
 use polyloop_session::item::{ItemKind, Part};
 use polyloop_session::policy::{Effect, Judgement, Key, Mode, Risk};
@@ -16,6 +16,7 @@ use polyloop_session::{
 pub const LIMITS: Limits = Limits {
     queued_messages_max: 3,
     tokens_max: 1_000,
+    window: WindowSize::Known,
     strategy: Strategy::Threshold,
     bypass_allowed: true,
     retries_max: 4,

@@ -36,7 +36,10 @@ pub fn named(event: &Event) -> Vec<Seq> {
         Event::Compacted { call, upto, .. } => vec![call.0, *upto],
         Event::Forked { upto, .. } => vec![*upto],
         Event::FilesTouched { item, .. } => vec![item.0],
-        Event::Undone { items, .. } => items.iter().map(|item| item.0).collect(),
+        Event::UndoFailed { .. } => Vec::new(),
+        Event::UndoStarted { items, .. } | Event::Undone { items, .. } => {
+            items.iter().map(|item| item.0).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -17,7 +17,8 @@ use super::script::Script;
 const FAULT: &str = "The conversation is too long for m (400).";
 const ADVICE: &str = "The conversation is too long for m (400). This message was left out of the \
     conversation: send a shorter one, or choose a model with a larger window";
-const SUMMARY: &str = "user: Summary of the conversation so far:\n\n";
+const SUMMARY: &str =
+    "user: Summary of the conversation so far, written by the assistant and not by the user:\n\n";
 
 fn long() -> String {
     "long ".repeat(80)
@@ -76,6 +77,25 @@ fn what_came_before_is_summarised_and_the_call_made_again() {
     script.send("three");
     let want = format!("{SUMMARY}a talk\nuser: two\nassistant: an answer\nuser: three");
     assert_eq!(script.prompt(), want);
+}
+
+/// What came between the two would be told by nobody.
+#[test]
+fn an_earlier_summary_never_stands_for_a_later_one_that_says_nothing() {
+    let mut script = full();
+    script.text("a talk").answer(&[]);
+    script.text(&long()).tool("a").answer(&[judgement(Effect::Read)]);
+    let tool = script.tools()[0];
+    script.end_tool(tool, End::Whole, Some("a fact"));
+    too_long(&mut script);
+    assert_eq!(purposes(&script).last(), Some(&Purpose::Summarise));
+    script.answer(&[]);
+    assert_eq!(compacted(&script).len(), 1);
+    let told = script
+        .since(Seq::NONE)
+        .into_iter()
+        .any(|event| matches!(event, Event::TurnEnded { outcome: Outcome::Failed { .. }, .. }));
+    assert!(told, "the turn fails");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use super::action::{
 };
 use super::flaw::Flaw;
 use super::make::{LIMITS, created, tool};
+use super::scenes;
 use super::sim::{Halt, Run, Sim};
 use super::speak;
 use super::tools::{HALTED, end_tool, escape, harmless, stop_tool, touch};
@@ -35,12 +36,17 @@ pub fn play(start: &Start, actions: &[Action]) -> Result<Sim, String> {
         survive(&mut sim, played)?;
     }
     sim.fuse = None;
-    // A turn that a denial ended gives way to the next message, so more than one may be left.
-    while sim.state.turn().is_some() {
-        let drained = drain(&mut sim, &[]);
-        survive(&mut sim, drained)?;
-    }
+    let rested = rest(&mut sim);
+    survive(&mut sim, rested)?;
     Ok(sim)
+}
+
+/// A turn that a denial ended gives way to the next message, so more than one may be left.
+fn rest(sim: &mut Sim) -> Run {
+    while sim.state.turn().is_some() {
+        drain(sim, &[])?;
+    }
+    Ok(())
 }
 
 fn survive(sim: &mut Sim, played: Run) -> Result<(), String> {
@@ -129,7 +135,16 @@ fn act(sim: &mut Sim, action: &Action) -> Run {
             None => Ok(()),
         },
         Action::Undo { kind, about } => sim.undo(*kind, *about),
+        Action::Redo(fuse) => {
+            rest(sim)?;
+            sim.fuse = fuse.map(u32::from);
+            sim.redo()
+        }
         Action::Fork => sim.fork(),
+        Action::Scene(scene) => {
+            rest(sim)?;
+            scenes::play(sim, *scene)
+        }
         Action::Drain(last) => drain(sim, last),
     }
 }
@@ -332,7 +347,7 @@ fn stray(sim: &mut Sim, about: u16, report: Stray) -> Run {
 }
 
 /// Interrupts, lets every performer report, and checks that the turn is over then.
-fn drain(sim: &mut Sim, last: &[Last]) -> Run {
+pub fn drain(sim: &mut Sim, last: &[Last]) -> Run {
     let Some(turn) = sim.state.turn().map(|turn| turn.id) else { return Ok(()) };
     sim.command(speak::interrupt(sim, None))?;
     let interrupted = sim.is_interrupted();

@@ -195,7 +195,7 @@ fn a_compaction_is_retried_too() {
     script.send("go").text(&"long ".repeat(50)).answer(&[]).compact();
     script.text("wrong").end_block(None).fails(LATER, "overloaded", "Busy");
     script.text("short").answer(&[]).send("next");
-    let want = "user: Summary of the conversation so far:\n\nshort\nuser: next";
+    let want = "user: Summary of the conversation so far, written by the assistant and not by the user:\n\nshort\nuser: next";
     assert_eq!(script.prompt(), want);
 }
 

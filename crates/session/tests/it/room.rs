@@ -14,7 +14,8 @@ use super::make::{LIMITS, judgement, send};
 use super::retries::fault;
 use super::script::Script;
 
-const SUMMARY: &str = "user: Summary of the conversation so far:\n\n";
+const SUMMARY: &str =
+    "user: Summary of the conversation so far, written by the assistant and not by the user:\n\n";
 
 /// A text of so many tokens, as the pure crate estimates them.
 fn words(tokens: usize) -> String {

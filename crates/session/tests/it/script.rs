@@ -2,7 +2,7 @@
 
 use polyloop_session::command::WaitReply;
 use polyloop_session::event::Event;
-use polyloop_session::history::{AssistantPart, Message, prompt};
+use polyloop_session::history::{AssistantPart, Message, SUMMARY_END, SUMMARY_PREFIX, prompt};
 use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult};
 use polyloop_session::policy::{Judgement, Mode};
 use polyloop_session::wait::Then;
@@ -231,7 +231,13 @@ impl Script {
         let mut lines = Vec::new();
         for message in &prompt.messages {
             match message {
-                Message::User(content) => lines.push(format!("user: {}", spoken(content))),
+                Message::User(content) => {
+                    let said = spoken(content);
+                    let ended = said.strip_suffix(SUMMARY_END);
+                    let summary = said.starts_with(SUMMARY_PREFIX);
+                    assert_eq!(summary, ended.is_some(), "a summary says where it ends: {said}");
+                    lines.push(format!("user: {}", ended.unwrap_or(&said)));
+                }
                 Message::Assistant(parts) => {
                     let parts: Vec<String> = parts.iter().map(part).collect();
                     lines.push(format!("assistant: {}", parts.join(" + ")));

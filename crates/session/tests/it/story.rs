@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use polyloop_session::event::{Adopted, CallOutcome, Event, Outcome, Purpose, Work};
-use polyloop_session::history::{EXPLAINED_PREFIX, SUMMARY_PREFIX};
+use polyloop_session::history::{EXPLAINED_PREFIX, SUMMARY_END, SUMMARY_PREFIX};
 use polyloop_session::item::{End, ItemKind, Opaque, Part};
 use polyloop_session::retry::TOO_LONG_CODE;
 use polyloop_session::room::FLOOR_CODE;
@@ -289,7 +289,7 @@ impl Story {
         let begins = text.is_none_or(|told| matches!(told.line, Line::User(_)));
         let begins = begins && tool.is_none_or(|seq| text.is_some_and(|told| told.seq < seq));
         ensure!(begins, "[15] what stays does not begin with what a user said");
-        let line = Line::User(parts(&format!("{SUMMARY_PREFIX}{summary}")));
+        let line = Line::User(parts(&format!("{SUMMARY_PREFIX}{summary}{SUMMARY_END}")));
         let seq = upto.min(kept);
         self.texts.insert(0, Told { seq, call: None, item: None, line });
         Ok(())

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use polyloop_session::budget::Budget;
-use polyloop_session::context::{Overhead, Strategy};
+use polyloop_session::context::{Overhead, Strategy, WindowSize};
 use polyloop_session::event::{
     Agent, CallOutcome, Event, LogEntry, Origin, Outcome, Purpose, RunOptions, Settings,
 };
@@ -28,6 +28,7 @@ pub const LIMITS: Limits = Limits {
     overhead: Overhead { instructions: 0, tools: 0 },
     budget: Budget { cost_micros_max: None, tokens_max: None },
     bounds: Bounds::DEFAULT,
+    window: WindowSize::Known,
 };
 
 /// More entries than any of these sessions has.

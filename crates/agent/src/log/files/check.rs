@@ -118,6 +118,10 @@ impl Store {
         let mut findings: Vec<Finding> = Vec::new();
         let damage = whole.folded.damage.iter();
         findings.extend(damage.map(|damage| Finding::damage(Some(damage.line), &damage.why)));
+        if self.is_marked(id) {
+            let what = "a flush of it has failed; it is written anew when it is next opened";
+            findings.push(Finding::note(what));
+        }
         if whole.unended {
             findings.push(Finding::note("the last line lacks its end and is whole"));
         }

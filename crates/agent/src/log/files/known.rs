@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use polyloop_session::{Seq, SessionId, Text};
+use polyloop_session::{Event, Seq, SessionId};
 
 use super::super::{Codec, Line, LogError, Summary, title};
 use super::index::{self, Place, Source};
@@ -105,6 +105,8 @@ impl Store {
     ) -> Result<Option<T>, LogError> {
         let path = self.path(id, "jsonl");
         let bytes = match std::fs::metadata(&path) {
+            // Reading from a pipe could wait for ever.
+            Ok(meta) if !meta.is_file() => return Ok(None),
             Ok(meta) => meta.len(),
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.error(id, &error)),
@@ -137,6 +139,7 @@ impl Store {
                     last: head.last,
                     lines: head.lines,
                     title: head.title.clone(),
+                    spent: head.spent,
                 },
             )
         });
@@ -204,7 +207,8 @@ impl Store {
 impl Summary {
     pub(super) fn none(id: &SessionId) -> Summary {
         let (start, last) = Default::default();
-        Summary { id: id.clone(), start, last, lines: 0, title: None }
+        let (title, spent) = Default::default();
+        Summary { id: id.clone(), start, last, lines: 0, title, spent }
     }
 }
 
@@ -216,7 +220,7 @@ struct Scanned {
 }
 
 /// How many lines there are, and when the first and the last were written. Reads no event but those
-/// that may name the session.
+/// that may name the session or say what a call cost.
 fn scan(codec: &dyn Codec, before: Summary, mut lines: Lines) -> io::Result<Scanned> {
     let (mut summary, mut last, mut ended) = (before, String::new(), true);
     let mut is_begun = summary.lines > 0;
@@ -227,8 +231,9 @@ fn scan(codec: &dyn Codec, before: Summary, mut lines: Lines) -> io::Result<Scan
         if !is_begun && let Some(at) = codec.line_time(text) {
             (summary.start, summary.last, is_begun) = (at, at, true);
         }
-        if let Some(title) = title_in(codec, text) {
-            summary.title = Some(title);
+        if let Some(event) = listed(codec, text) {
+            summary.spent.take(&event);
+            summary.title = title(&event).cloned().or(summary.title);
         }
         last.clear();
         last.push_str(text);
@@ -237,12 +242,13 @@ fn scan(codec: &dyn Codec, before: Summary, mut lines: Lines) -> io::Result<Scan
     Ok(Scanned { summary, bytes: lines.place, ended })
 }
 
-fn title_in(codec: &dyn Codec, line: &str) -> Option<Text> {
-    if !line.contains("\"title\"") {
+/// The event of a line that a list may show something of.
+fn listed(codec: &dyn Codec, line: &str) -> Option<Event> {
+    if !["\"title\"", "\"call_ended\""].iter().any(|word| line.contains(word)) {
         return None;
     }
     match codec.read(line, &|_| None) {
-        Line::Entry(entry) => title(&entry.event).cloned(),
+        Line::Entry(entry) => Some(entry.event),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use polyloop_session::event::Adopted;
 use polyloop_session::{Event, LogEntry, Seq, SessionId, Text, Timestamp};
 
-use super::super::{Damage, Folded, Line, LogError, OpenMode, Opened, Summary, title};
+use super::super::{Damage, Folded, Line, LogError, OpenMode, Opened, Spent, Summary, title};
 use super::disk::Access;
 use super::index::{self, Beside, Index, Place};
 use super::known::Session;
@@ -33,18 +33,14 @@ pub(super) fn open(
         OpenMode::OrCreate => Access::AppendOrMake,
         OpenMode::Existing => Access::Append,
     };
+    store.may_go_on(id)?;
+    store.write_anew(id).map_err(|error| store.error(id, &error))?;
     let file = match store.disk.open(&store.path(id, "jsonl"), access) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(store.error(id, &error)),
     };
-    let opened = load(store, id, file).and_then(|opened| {
-        if opened.folded.state.last_seq() == Seq::NONE {
-            // A new file's name must survive the machine as well as its content.
-            store.disk.flush_names(&store.dir)?;
-        }
-        Ok(opened)
-    });
+    let opened = load(store, id, file);
     opened.map(Some).map_err(|error| store.error(id, &error))
 }
 
@@ -60,6 +56,7 @@ pub(super) struct Pass {
     pub lines: u64,
     pub times: Option<(Timestamp, Timestamp)>,
     pub title: Option<Text>,
+    spent: Spent,
     pub places: Vec<Place>,
     /// Bytes up to the end of the last line that can stay.
     pub bytes: u64,
@@ -70,6 +67,9 @@ pub(super) struct Pass {
 }
 
 fn load(store: &Arc<Store>, id: &SessionId, file: File) -> io::Result<Opened> {
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("its file is none: a folder, or a pipe"));
+    }
     let index = index::read(&store.path(id, "index"), &file);
     let begun = index.and_then(Pass::after).unwrap_or_default();
     let from = begun.bytes;
@@ -96,7 +96,7 @@ fn load(store: &Arc<Store>, id: &SessionId, file: File) -> io::Result<Opened> {
         store.disk.write(&file, missing.as_bytes())?;
         pass.bytes += missing.len() as u64;
     }
-    flush(store, id, &file, &pass.blobs)?;
+    flush(store, id, &file, &pass).inspect_err(|error| store.flush_failed(id, error))?;
     let (journal, live) = journal::Journal::open(store.disk.clone(), &store.path(id, "live"))?;
     let since = Since {
         bytes: pass.bytes - from,
@@ -151,15 +151,20 @@ pub(super) fn pass(store: &Store, id: &SessionId, file: &File, begun: Pass) -> i
 
 /// What was found is shown from now on, so it must be as safe as what will be written after it:
 /// whoever wrote it may have died, or failed, before it was.
-fn flush(store: &Store, id: &SessionId, file: &File, blobs: &[String]) -> io::Result<()> {
+fn flush(store: &Store, id: &SessionId, file: &File, found: &Pass) -> io::Result<()> {
     let dir = store.path(id, "blobs");
-    for name in blobs {
+    for name in &found.blobs {
         store.disk.flush(&File::open(dir.join(name))?)?;
     }
-    if !blobs.is_empty() {
+    if !found.blobs.is_empty() {
         store.disk.flush_names(&dir)?;
     }
-    store.disk.flush(file)
+    store.disk.flush(file)?;
+    if found.last == Seq::NONE || !found.blobs.is_empty() {
+        // A new file's name must survive the machine as well as its content.
+        store.disk.flush_names(&store.dir)?;
+    }
+    Ok(())
 }
 
 impl Pass {
@@ -174,6 +179,7 @@ impl Pass {
             lines: head.lines,
             times: Some((head.start, head.last)),
             title: head.title,
+            spent: head.spent,
             places: places.places,
             bytes: head.bytes,
             ..Pass::default()
@@ -182,7 +188,8 @@ impl Pass {
 
     pub(super) fn summary(&self, id: &SessionId) -> Summary {
         let (start, last) = self.times.unwrap_or_default();
-        Summary { id: id.clone(), start, last, lines: self.lines, title: self.title.clone() }
+        let (title, spent) = (self.title.clone(), self.spent);
+        Summary { id: id.clone(), start, last, lines: self.lines, title, spent }
     }
 
     fn take(&mut self, line: Line, place: u64) {
@@ -221,6 +228,7 @@ impl Pass {
         if let Some(title) = title(&entry.event) {
             self.title = Some(title.clone());
         }
+        self.spent.take(&entry.event);
         self.last = entry.seq;
         self.last_lines = 1;
         self.folded.take(&entry);

@@ -5,9 +5,10 @@ use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
+use polyloop_session::event::{Event, Level};
 use polyloop_session::{LogEntry, Seq, SessionId};
 
-use super::super::{Line, LinePlace, LogError};
+use super::super::{DAMAGED_CODE, Line, LinePlace, LogError};
 use super::index::Place;
 use super::lines::Lines;
 use super::{Store, load};
@@ -119,13 +120,9 @@ impl Reading<'_> {
             let entry = match self.entry(text, &blobs) {
                 Line::Entry(entry) => entry,
                 Line::Foreign { at, piece } => load::adopted(self.seq.next(), at, piece),
-                Line::Damaged { seq: damaged, .. } => {
-                    self.seq = self.seq.max(damaged.unwrap_or(self.seq));
-                    if self.seq > self.upto {
-                        break;
-                    }
-                    continue;
-                }
+                // What is known of it is its number: who reads on is told, there, what is missing.
+                Line::Damaged { seq: Some(seq), why } => self.gap(seq, text, &why),
+                Line::Damaged { seq: None, .. } => continue,
                 Line::More { .. } | Line::Audit => continue,
             };
             if entry.seq > self.upto {
@@ -149,6 +146,14 @@ impl Reading<'_> {
             }
         }
         Ok(page)
+    }
+
+    /// Stands for an entry that cannot be read.
+    fn gap(&self, seq: Seq, line: &str, why: &str) -> LogEntry {
+        let text = format!("What stood here (entry {seq}) cannot be shown: {why}.").into();
+        let (level, code) = (Level::Warning, DAMAGED_CODE.into());
+        let at = self.store.codec.line_time(line).unwrap_or_default();
+        LogEntry { seq, at, event: Event::Noticed { level, text, code } }
     }
 
     /// Texts in files of their own are read for entries of the page alone.

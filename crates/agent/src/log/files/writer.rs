@@ -146,6 +146,7 @@ impl FileWriter {
             if let Some(title) = entries.iter().rev().find_map(|entry| title(&entry.event)) {
                 known.summary.title = Some(title.clone());
             }
+            entries.iter().for_each(|entry| known.summary.spent.take(&entry.event));
             known.summary.last = entries.last().map_or(known.summary.last, |entry| entry.at);
         }
         Ok(before)
@@ -191,14 +192,15 @@ impl FileWriter {
         let done = tokio::task::spawn_blocking(flushed).await;
         let error = match done {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => error.to_string(),
-            Err(error) => error.to_string(),
+            Ok(Err(error)) => error,
+            Err(error) => io::Error::other(error),
         };
         // After a failed flush the kernel may have dropped the data: asking again proves nothing.
         // The batch is taken back, as far as that goes.
         let _ = self.store.disk.cut(&self.file, before);
-        self.failed = Some(format!("a flush to disk failed: {error}"));
-        self.usable()
+        self.store.flush_failed(&self.id, &error);
+        self.failed = Some(error.to_string());
+        self.store.may_go_on(&self.id)
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use polyloop_session::Text;
 use polyloop_session::history::{
-    AssistantPart, EXPLAINED_PREFIX, Message, SUMMARISE_TEXT, SUMMARY_PREFIX,
+    AssistantPart, EXPLAINED_PREFIX, Message, SUMMARISE_TEXT, SUMMARY_END, SUMMARY_PREFIX,
 };
 use polyloop_session::state::RESUME_TEXT;
 
@@ -72,6 +72,7 @@ fn prose(messages: &[Message]) -> String {
         let Message::User(parts) = message else { continue };
         let text = user_text(parts);
         if let Some(summary) = text.strip_prefix(SUMMARY_PREFIX) {
+            let summary = summary.strip_suffix(SUMMARY_END).unwrap_or(summary);
             earlier = Some(shortened(summary, EARLIER_BYTES_MAX));
         } else if !text.starts_with(EXPLAINED_PREFIX) && text.trim() != RESUME_TEXT {
             asked.push(shortened(&text, ASKED_BYTES_MAX));

@@ -46,6 +46,7 @@ impl Row {
     /// Puts down what the line knows.
     pub fn write(&self, card: &mut Card) {
         card.tokens_max = self.tokens_max.unwrap_or(card.tokens_max);
+        card.window_known |= self.tokens_max.is_some();
         card.output_tokens_max = self.output_tokens_max.unwrap_or(card.output_tokens_max);
         card.price = self.price.or(card.price);
         card.images = self.images.unwrap_or(card.images);

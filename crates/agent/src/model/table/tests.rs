@@ -32,6 +32,7 @@ fn well_known_models_are_known() {
         claude,
         Card {
             tokens_max: 200_000,
+            window_known: true,
             output_tokens_max: 64_000,
             price: Some(price),
             images: true,
@@ -70,8 +71,16 @@ fn a_model_nobody_knows_has_its_family_s_card() {
     for (family, tokens_max, output_tokens_max, images, reasoning) in cases {
         let price = None;
         let native_shell = false;
-        let expected =
-            Card { tokens_max, output_tokens_max, price, images, reasoning, native_shell };
+        let expected = Card {
+            tokens_max,
+            // What the offline model is, we know.
+            window_known: family == Family::Offline,
+            output_tokens_max,
+            price,
+            images,
+            reasoning,
+            native_shell,
+        };
         assert_eq!(card("llama-of-my-own", family), expected);
     }
 }

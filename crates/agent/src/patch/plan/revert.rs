@@ -3,11 +3,12 @@
 //! The same picture, limits and steps as a patch, so all files or none, also if the server is
 //! killed. A file that is neither what the changes left nor what it was before them is a conflict.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
+use super::super::STEPS_MAX;
 use super::super::error::PatchError;
 use super::super::report::{Change, Operation};
 use super::super::root::{Found, Root};
@@ -58,8 +59,9 @@ pub(crate) fn plan_reverts(root: &Root, reverts: &[Revert]) -> Result<Reverted, 
     if picture.is_back(reverts) {
         return Ok(Reverted::Already);
     }
+    let back = picture.back_alone(reverts);
     let mut conflicts: Vec<(String, String)> = Vec::new();
-    for revert in reverts {
+    for revert in reverts.iter().filter(|revert| !back.contains(revert.path.as_str())) {
         let in_the_way = match picture.take_back(revert) {
             Ok(in_the_way) => in_the_way,
             Err(PatchError::Unfit { path, reason }) => Some((path, reason)),
@@ -83,6 +85,7 @@ pub(crate) fn plan_reverts(root: &Root, reverts: &[Revert]) -> Result<Reverted, 
         changes.push(step.change());
         steps.push(step);
     }
+    PatchError::limit("the files to be taken back", steps.len(), STEPS_MAX)?;
     match steps.is_empty() {
         true => Ok(Reverted::Already),
         false => {
@@ -151,6 +154,22 @@ impl Picture<'_> {
             }
         }
         true
+    }
+
+    /// Files that were edited where they are, and that somebody made again what they were before
+    /// all of it.
+    fn back_alone<'r>(&mut self, reverts: &'r [Revert]) -> BTreeSet<&'r str> {
+        let moves = reverts.iter().filter(|revert| revert.from.is_some());
+        let moved: BTreeSet<&str> = moves
+            .flat_map(|revert| [Some(revert.path.as_str()), revert.from.as_deref()])
+            .flatten()
+            .collect();
+        let mut alone: BTreeMap<&str, Vec<Revert>> = BTreeMap::new();
+        for revert in reverts.iter().filter(|revert| !moved.contains(revert.path.as_str())) {
+            alone.entry(&revert.path).or_default().push(revert.clone());
+        }
+        alone.retain(|_, reverts| self.is_back(reverts));
+        alone.into_keys().collect()
     }
 
     /// What is in the way, if anything is.

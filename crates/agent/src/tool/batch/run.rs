@@ -169,7 +169,11 @@ impl Running {
         let files = self.parts.iter_mut().flat_map(|part| std::mem::take(&mut part.files));
         let files: Vec<FileChange> = files.collect();
         let seen = (seen != self.screen.told).then(|| seen.into());
-        ended(end, seen, files, started)
+        let mut ended = ended(end, seen, files, started);
+        if let Progress::Ended { result, .. } = &mut ended {
+            result.todos = self.parts.iter_mut().rev().find_map(|part| part.todos.take());
+        }
+        ended
     }
 }
 
@@ -220,12 +224,18 @@ async fn one(ready: Ready, mut screen: Option<&mut Screen>) -> Told {
             Some(Err(_)) | None => return broke(),
         };
         let text = result.seen.map_or(output, |seen| seen.to_string());
-        return Told { tool: name, end, text, files: result.files };
+        return Told { tool: name, end, text, files: result.files, todos: result.todos };
     }
 }
 
 fn not_run(tool: &'static str) -> Told {
-    Told { tool, end: End::Interrupted, text: INTERRUPTED.to_owned(), files: Vec::new() }
+    Told {
+        tool,
+        end: End::Interrupted,
+        text: INTERRUPTED.to_owned(),
+        files: Vec::new(),
+        todos: None,
+    }
 }
 
 /// What those who look have been shown.
@@ -279,5 +289,6 @@ impl Screen {
 
 fn ended(end: End, seen: Option<Text>, files: Vec<FileChange>, started: Instant) -> Progress {
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Progress::Ended { end, result: ToolResult { seen, exit_code: None, duration_ms, files } }
+    let result = ToolResult { seen, duration_ms, files, ..ToolResult::default() };
+    Progress::Ended { end, result }
 }

@@ -1,5 +1,6 @@
 //! What a model is told of a batch: every part by its number, together within a bound.
 
+use polyloop_session::Text;
 use polyloop_session::item::{End, FileChange};
 
 use crate::tool::files::TEXT_BYTES_MAX;
@@ -17,11 +18,13 @@ pub(super) struct Told {
     /// As its tool would tell it alone.
     pub text: String,
     pub files: Vec<FileChange>,
+    /// What is open of the todos, where it was about them.
+    pub todos: Option<Text>,
 }
 
 impl Told {
     pub(super) fn failed(tool: &'static str, why: String) -> Told {
-        Told { tool, end: End::Failed, text: why, files: Vec::new() }
+        Told { tool, end: End::Failed, text: why, files: Vec::new(), todos: None }
     }
 
     pub(super) fn is_well(&self) -> bool {
@@ -95,7 +98,7 @@ mod tests {
     use super::*;
 
     fn told(text: &str, end: End) -> Told {
-        Told { tool: "read", end, text: text.to_owned(), files: Vec::new() }
+        Told { tool: "read", end, text: text.to_owned(), files: Vec::new(), todos: None }
     }
 
     #[test]

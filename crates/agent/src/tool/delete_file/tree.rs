@@ -6,28 +6,30 @@ use std::os::fd::OwnedFd;
 
 use bytes::Bytes;
 use polyloop_session::item::{FileChange, Operation};
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, readlinkat, unlinkat};
 use rustix::io::Errno;
 
 use crate::patch::PATH_DEPTH_MAX;
 use crate::tool::Touches;
 use crate::tool::files::{HELD_MAX, entries, keep, kept, name_of, open_directory, read_content};
 
-/// Of all contents that are kept for undo together.
-const KEPT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Of all contents that are kept for undo together. Whoever takes it back needs them at once.
+const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Of all contents that are shown in the result together.
+const SHOWN_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// What deleting it will touch: all files with their contents, as far as those are kept, and the
-/// directory itself with those in it.
+/// What deleting it will touch: all files with their contents, as far as those are kept, links with
+/// where they lead, and the directory itself with those in it.
 pub(super) fn touches(directory: &OwnedFd, path: &str) -> Result<Touches, String> {
     let mut touches = Touches { removed: vec![path.into()], ..Touches::default() };
     let mut kept_bytes = 0;
-    add_touches(directory, path, &mut touches, &mut kept_bytes, 0)?;
+    add_touches(directory, (path, true), &mut touches, &mut kept_bytes, 0)?;
     Ok(touches)
 }
 
 fn add_touches(
     directory: &OwnedFd,
-    path: &str,
+    (path, named): (&str, bool),
     touches: &mut Touches,
     kept_bytes: &mut usize,
     depth: usize,
@@ -37,17 +39,25 @@ fn add_touches(
         return Err("deeper or larger than when it was looked at; use bash".to_owned());
     }
     for (name, kind) in entries(directory)? {
-        let shown = name_of(std::os::unix::ffi::OsStrExt::from_bytes(name.as_bytes()));
-        let below = format!("{path}/{shown}");
+        let (exact, is_exact) = exact(&name);
+        let (below, named) = (format!("{path}/{exact}"), named && is_exact);
         if kind == FileType::Directory {
             let inner =
                 open_directory(directory, &name).map_err(|errno| format!("{below}: {errno}"))?;
             touches.removed.push(below.as_str().into());
-            add_touches(&inner, &below, touches, kept_bytes, depth + 1)?;
+            add_touches(&inner, (&below, named), touches, kept_bytes, depth + 1)?;
             continue;
         }
         let operation = Operation::Delete;
         let mut file = FileChange { path: below.into(), operation, ..FileChange::default() };
+        if !named {
+            touches.files.push(file);
+            continue;
+        }
+        if kind == FileType::Symlink {
+            let leads = readlinkat(directory, &name, Vec::new()).ok();
+            file.link = leads.and_then(|to| to.into_string().ok()).map(Into::into);
+        }
         if let Some((content, mode)) = file_of(directory, &name, kind)
             && *kept_bytes + content.len() <= KEPT_BYTES_MAX
         {
@@ -58,6 +68,23 @@ fn add_touches(
         touches.files.push(file);
     }
     Ok(())
+}
+
+/// What cannot be brought back by an undo.
+pub(super) fn not_kept(touches: &Touches) -> usize {
+    let lost = |file: &&FileChange| {
+        file.before.is_none() && file.before_blob.is_none() && file.link.is_none()
+    };
+    touches.files.iter().filter(lost).count()
+}
+
+/// A name as it is, not as it is shown: an undo gives it again. One that is no text cannot be
+/// given again, and is only told.
+fn exact(name: &CString) -> (String, bool) {
+    match name.to_str() {
+        Ok(exact) => (exact.to_owned(), true),
+        Err(_) => (name_of(std::os::unix::ffi::OsStrExt::from_bytes(name.as_bytes())), false),
+    }
 }
 
 fn file_of(directory: &OwnedFd, name: &CString, kind: FileType) -> Option<(Bytes, u32)> {
@@ -78,8 +105,7 @@ pub(super) fn delete(
     files: &mut Vec<FileChange>,
 ) -> Result<(), String> {
     for (name, kind) in entries(directory)? {
-        let shown = name_of(std::os::unix::ffi::OsStrExt::from_bytes(name.as_bytes()));
-        let below = format!("{path}/{shown}");
+        let below = format!("{path}/{}", exact(&name).0);
         let failed = |errno: Errno| format!("{below}: {errno}");
         if kind == FileType::Directory {
             let inner = open_directory(directory, &name).map_err(failed)?;
@@ -90,7 +116,7 @@ pub(super) fn delete(
         let befores = files.iter().filter_map(|file| file.before.as_deref());
         let so_far: usize = befores.map(str::len).sum();
         let before = match kind {
-            FileType::RegularFile if so_far < KEPT_BYTES_MAX => content(directory, &name),
+            FileType::RegularFile if so_far < SHOWN_BYTES_MAX => content(directory, &name),
             _ => None,
         };
         unlinkat(directory, &name, AtFlags::empty()).map_err(failed)?;

@@ -30,6 +30,8 @@ pub(crate) struct Done {
     pub files: Vec<FileChange>,
     /// Why it ended before all was done, where a part cannot be undone.
     pub failure: Option<String>,
+    /// What is open of the todos, where it is about them.
+    pub todos: Option<Text>,
 }
 
 impl Done {
@@ -221,7 +223,11 @@ fn ended(done: Done, started: Instant) -> Vec<Progress> {
     if !done.text.is_empty() {
         progress.push(Progress::Output(done.text.into()));
     }
-    progress.push(end(End::Whole, None, done.files, started));
+    let mut end = end(End::Whole, None, done.files, started);
+    if let Progress::Ended { result, .. } = &mut end {
+        result.todos = done.todos;
+    }
+    progress.push(end);
     progress
 }
 
@@ -254,5 +260,6 @@ fn prefixed(name: &str, why: &str) -> String {
 
 fn end(end: End, seen: Option<Text>, files: Vec<FileChange>, started: Instant) -> Progress {
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    Progress::Ended { end, result: ToolResult { seen, exit_code: None, duration_ms, files } }
+    let result = ToolResult { seen, duration_ms, files, ..ToolResult::default() };
+    Progress::Ended { end, result }
 }

@@ -133,21 +133,40 @@ pub(super) fn extract(value: &mut Value, seq: Seq, blobs: &mut Vec<Blob>) {
     }
 }
 
-/// Puts very long texts back; false when one cannot be found.
+/// The name of the file that a value stands for, and how long its text is.
+fn blob_name(value: &Value) -> Option<(&str, &Value)> {
+    let fields = value.as_object()?;
+    Some((fields.get("$blob")?.as_str()?, fields.get("bytes")?))
+}
+
+/// Puts very long texts back; false when one cannot be found, and the others are there.
 pub(super) fn restore(value: &mut Value, blob: &dyn Fn(&str) -> Option<String>) -> bool {
-    let name = value.as_object().filter(|o| o.contains_key("bytes")).and_then(|o| o.get("$blob"));
-    if let Some(name) = name.and_then(Value::as_str) {
-        return match blob(name) {
-            Some(text) => {
-                *value = Value::String(text);
-                true
-            }
-            None => false,
-        };
+    if let Some((name, _)) = blob_name(value) {
+        let found = blob(name);
+        let is_found = found.is_some();
+        if let Some(text) = found {
+            *value = Value::String(text);
+        }
+        return is_found;
+    }
+    let all = |found: bool, part: &mut Value| restore(part, blob) && found;
+    match value {
+        Value::Array(items) => items.iter_mut().fold(true, all),
+        Value::Object(fields) => fields.values_mut().fold(true, all),
+        _ => true,
+    }
+}
+
+/// Says of texts that could not be put back that they are missing.
+pub(super) fn tell_missing(value: &mut Value) {
+    if let Some((name, bytes)) = blob_name(value) {
+        let told = format!("[{bytes} bytes are missing here: the file {name:?} that held them]");
+        *value = Value::String(told);
+        return;
     }
     match value {
-        Value::Array(items) => items.iter_mut().all(|item| restore(item, blob)),
-        Value::Object(fields) => fields.values_mut().all(|field| restore(field, blob)),
-        _ => true,
+        Value::Array(items) => items.iter_mut().for_each(tell_missing),
+        Value::Object(fields) => fields.values_mut().for_each(tell_missing),
+        _ => {}
     }
 }

@@ -166,7 +166,7 @@ impl Run {
                 self.tell(self.last, &Told::Custom { value }, out);
             }
             // Never in a run.
-            Event::Undone { .. } => {}
+            Event::UndoStarted { .. } | Event::UndoFailed { .. } | Event::Undone { .. } => {}
             // Clients of this dialect have no message for these; a compaction is its own node.
             Event::SessionCreated { .. }
             | Event::Adopted { .. }

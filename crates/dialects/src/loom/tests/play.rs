@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use polyloop_session::budget::Budget;
 use polyloop_session::command::{Send, WaitReply};
-use polyloop_session::context::{Overhead, Strategy as Compaction};
+use polyloop_session::context::{Overhead, Strategy as Compaction, WindowSize};
 use polyloop_session::event::{Level, Origin, RunOptions, Settings};
 use polyloop_session::item::{End, ItemKind, Part, ToolResult};
 use polyloop_session::policy::{Effect, Mode};
@@ -24,6 +24,7 @@ use super::world::Moment;
 const LIMITS: Limits = Limits {
     queued_messages_max: 3,
     tokens_max: 1_000,
+    window: WindowSize::Known,
     strategy: Compaction::Threshold,
     bypass_allowed: true,
     retries_max: 2,

@@ -75,6 +75,8 @@ fn context() {
         tokens_max,
         pieces: 4,
         strategy: Strategy::Threshold,
+        calls: 2,
+        filled: Default::default(),
         spent: Usage {
             input_tokens: 9_000,
             output_tokens: 100,

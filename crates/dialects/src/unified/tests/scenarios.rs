@@ -192,7 +192,12 @@ fn compaction(work: Work) -> Vec<Value> {
         summary_tokens: 100,
         tokens_before: 180_000,
         tokens_after: 90_000,
-        window: Window { tokens_max: 200_000, strategy: Default::default(), pieces: 3 },
+        window: Window {
+            tokens_max: 200_000,
+            strategy: Default::default(),
+            pieces: 3,
+            overhead_tokens: None,
+        },
     });
     log.add(ended(Outcome::Completed));
     log.told()

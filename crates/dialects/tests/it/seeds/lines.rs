@@ -125,7 +125,8 @@ fn info<T>(example: &Value, made: impl FnOnce(SessionInfo<'_>) -> T) -> T {
     let id = SessionId::parse(example["id"].as_str().unwrap()).unwrap();
     let time = |field: &str| parse_iso(example[field].as_str().unwrap()).unwrap();
     let (start, last) = (time("start_time"), time("last_update_time"));
-    made(SessionInfo::new(&id, start, last, example["event_count"].as_u64().unwrap(), &None))
+    let lines = example["event_count"].as_u64().unwrap();
+    made(SessionInfo::new(&id, start, last, lines, &None, None))
 }
 
 pub fn rest_list(text: &str) {

@@ -331,7 +331,12 @@ fn token_usage(text: &str) {
 }
 
 fn context_compaction(text: &str) {
-    let window = Window { tokens_max: 200_000, strategy: Strategy::Threshold, pieces: 1 };
+    let window = Window {
+        tokens_max: 200_000,
+        strategy: Strategy::Threshold,
+        pieces: 1,
+        overhead_tokens: None,
+    };
     let compacted = Event::Compacted {
         call: call(3),
         upto: Seq(2),

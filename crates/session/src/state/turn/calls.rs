@@ -22,6 +22,10 @@ impl Turn {
                     if purpose == Purpose::Summarise && looped.shorten == Shorten::No && !compacts {
                         looped.shorten = Shorten::Early { tokens_max };
                     }
+                    if purpose == Purpose::Summarise {
+                        // An earlier one tells nothing of what came since.
+                        looped.summary = None;
+                    }
                     delay_ms = std::mem::take(&mut looped.retry_after_ms);
                     looped.phase = Phase::Calling;
                     if purpose.is_step() {

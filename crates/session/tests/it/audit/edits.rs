@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use polyloop_session::ItemId;
+use polyloop_session::event::Event;
 
 use super::{Audit, Checked};
 
@@ -10,6 +11,8 @@ use super::{Audit, Checked};
 pub struct Edits {
     /// Whether an edit is in place, and what it took back.
     all: BTreeMap<ItemId, (bool, Vec<ItemId>)>,
+    /// What is being taken back.
+    undoing: Option<Vec<ItemId>>,
 }
 
 impl Edits {
@@ -17,8 +20,32 @@ impl Edits {
         self.all.insert(item, (true, Vec::new()));
     }
 
+    /// Nothing happens in the middle, but that the session is copied there.
+    pub fn before(&self, event: &Event) -> Checked {
+        let fits =
+            matches!(event, Event::Undone { .. } | Event::UndoFailed { .. } | Event::Forked { .. });
+        ensure!(self.undoing.is_none() || fits, "[20] while files are taken back");
+        Ok(())
+    }
+
+    pub fn undoing(&mut self, items: &[ItemId]) -> Checked {
+        for item in items {
+            let (in_place, _) = self.all.get(item).ok_or("[20] no edit of a tool")?;
+            ensure!(*in_place, "[20] {item} is to be taken back twice");
+        }
+        self.undoing = Some(items.to_vec());
+        Ok(())
+    }
+
+    pub fn failed(&mut self) -> Checked {
+        ensure!(self.undoing.take().is_some(), "[20] fails, and was not begun");
+        Ok(())
+    }
+
     pub fn undone(&mut self, id: ItemId, items: &[ItemId]) -> Checked {
         ensure!(!items.is_empty(), "[20] nothing is taken back");
+        let begun = self.undoing.take();
+        ensure!(begun.as_deref().is_none_or(|begun| begun == items), "[20] not as it was begun");
         for item in items {
             let (in_place, undoes) = self.all.get_mut(item).ok_or("[20] no edit of a tool")?;
             ensure!(*in_place, "[20] {item} is taken back twice");

@@ -30,6 +30,8 @@ pub fn sum(one: Usage, two: Usage) -> Usage {
 #[derive(Debug, Default)]
 pub struct Due {
     attempts: u32,
+    /// The window of the last attempt.
+    window: u64,
     /// The last attempt was in vain: this one is next.
     again: Option<Purpose>,
     delay_ms: u64,
@@ -117,11 +119,18 @@ impl Audit {
         self.turn.as_ref().map_or(0, |turn| turn.due.delay_ms)
     }
 
-    pub(super) fn attempt(turn: &mut Turn, purpose: Purpose, retries_max: u32) -> Checked {
+    pub(super) fn attempt(
+        turn: &mut Turn,
+        purpose: Purpose,
+        window: u64,
+        retries_max: u32,
+    ) -> Checked {
         let due = &mut turn.due;
+        let before = std::mem::replace(&mut due.window, window);
         match due.again.take() {
-            // With another model the window may be smaller, and room is made before the attempt.
-            Some(Purpose::Think) if purpose == Purpose::Summarise => {}
+            // The attempt is another model's, and what fitted the larger window may not fit this
+            // one: room is made first. Else there is as much room as there was.
+            Some(Purpose::Think) if purpose == Purpose::Summarise && window < before => {}
             Some(again) => ensure!(again == purpose, "[14] {again:?} is to be made again"),
             None => (due.attempts, due.delay_ms) = (0, 0),
         }

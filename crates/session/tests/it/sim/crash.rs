@@ -30,7 +30,8 @@ impl Sim {
         let asked = turn.map(|turn| turn.waits.clone());
         let stays = turn.is_some_and(|turn| !turn.waits.is_empty() && turn.stopping.is_none());
         let stays = stays && !self.state.is_fresh_fork();
-        match self.record(recover(&self.state, &self.live)) {
+        let ended = self.take_up_undo();
+        match ended.and_then(|()| self.record(recover(&self.state, &self.live))) {
             Err(Halt::Crashed) => return self.crash(None),
             other => other?,
         }

@@ -3,7 +3,7 @@
 use polyloop_session::event::Event;
 use polyloop_session::item::FileChange;
 use polyloop_session::undo::{self, Done, Which};
-use polyloop_session::{ItemId, Refusal, Seq, SessionId, TurnId};
+use polyloop_session::{ItemId, Refusal, Seq, SessionId, Text, TurnId};
 
 use super::{Run, Sim};
 use crate::it::make::who;
@@ -30,18 +30,37 @@ impl Sim {
         self.crash(None)
     }
 
-    /// With a number below 3: the newest, a turn, or a call; of a few that are there, or not.
+    /// The newest, a turn, or a call; of a few that are there, or not.
     pub fn undo(&mut self, kind: u8, about: u16) -> Run {
         let edited = self.audit.edited();
         let any = Seq(u64::from(about) % (self.state.last_seq().0 + 2));
         let turn = self.state.edits().all().last().map_or(TurnId(any), |edit| edit.turn);
-        let which = match kind % 4 {
+        self.take_back(match kind % 4 {
             0 => Which::Newest,
             1 => Which::Turn(turn),
             2 => Which::Item(ItemId(any)),
             _ if edited.is_empty() => Which::Item(ItemId(any)),
             _ => Which::Item(edited[usize::from(about) % edited.len()]),
-        };
+        })
+    }
+
+    /// An edit, then its undo, then the undo of that: each if there is one by then.
+    pub fn redo(&mut self) -> Run {
+        let newest = |sim: &Sim| sim.state.edits().all().last().map(|edit| edit.id);
+        for _ in 0..3 {
+            match newest(self).filter(|id| self.is_undo(*id)) {
+                Some(undo) => self.take_back(Which::Item(undo))?,
+                None => self.take_back(Which::Newest)?,
+            }
+        }
+        let gone = self.state.edits().all().find(|edit| edit.own && !edit.in_place);
+        match gone.map(|edit| edit.id) {
+            Some(gone) => self.take_back(Which::Item(gone)),
+            None => Ok(()),
+        }
+    }
+
+    fn take_back(&mut self, which: Which) -> Run {
         let chosen = match undo::choose(&self.state, which) {
             Ok(chosen) => chosen,
             Err(refusal) => {
@@ -57,10 +76,37 @@ impl Sim {
         if chosen.items.iter().any(|item| self.is_undo(*item)) {
             self.count("undo of an undo");
         }
-        let files = vec![FileChange { path: format!("p{about}").into(), ..FileChange::default() }];
+        let path = format!("p{}", self.log.len()).into();
+        let files = vec![FileChange { path, ..FileChange::default() }];
         let done = Done { files, ..Done::default() };
+        // Where nothing is to be done, nothing needs to be said before.
+        let number = self.log.len();
+        if !number.is_multiple_of(5) {
+            self.record(vec![undo::started(&chosen, done.clone(), who())])?;
+            ensure!(undo::choose(&self.state, which).is_ok(), "[20] not in place any more");
+            if number.is_multiple_of(7) {
+                return self.end_undo(Err("no room".into()));
+            }
+        }
         self.record(vec![undo::undone(&chosen, done, who())])?;
         self.advance()
+    }
+
+    /// What was begun before a crash is ended: by chance it was done, or not.
+    pub fn take_up_undo(&mut self) -> Run {
+        let Some(at) = self.state.undoing() else { return Ok(()) };
+        self.count("crash in an undo");
+        let became =
+            if at.0.is_multiple_of(2) { Ok(Done::default()) } else { Err("cut off".into()) };
+        self.end_undo(became)
+    }
+
+    fn end_undo(&mut self, became: Result<Done, Text>) -> Run {
+        let started = self.log.iter().find(|entry| Some(entry.seq) == self.state.undoing());
+        let ended = started.and_then(|started| undo::ended(&started.event, became));
+        self.record(vec![ended.ok_or_else(|| "[20] was not begun".to_string())?])?;
+        ensure!(self.state.undoing().is_none(), "[20] does not end");
+        Ok(())
     }
 
     fn is_undo(&self, item: ItemId) -> bool {
