@@ -4,6 +4,7 @@ jumped."""
 import contextlib
 import datetime
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -123,6 +124,21 @@ def test_a_flush_that_fails_is_told_and_nothing_is_acknowledged(t):
     t.before = []
     server = t.server()
     eq(server.http("POST", "/sessions").status, 201, "with a sound disk")
+
+
+def test_what_is_only_named_like_a_session_holds_up_nobody(t):
+    server = t.server()
+    server.client().turn("say: mine")
+    os.mkfifo(t.store / "pipe.jsonl")
+    (t.store / "folder.jsonl").mkdir()
+    (t.store / "nowhere.jsonl").symlink_to(t.dir / "nothing")
+    eq([s["id"] for s in server.get("/sessions").json["sessions"]], ["s1"], "the list")
+    eq(server.get("/sessions/pipe").status, 404, "a pipe")
+    eq(server.get("/sessions/folder").status, 404, "a folder")
+    refused = server.client("/ws/pipe", checked=False).error()
+    assert "pipe" in json.dumps(refused), refused
+    listed = t.program("sessions", "list", env={"SESSION_STORE_PATH": t.store})
+    eq((listed.returncode, "pipe" in listed.stdout), (0, False), listed.stdout)
 
 
 def test_a_second_server_is_refused(t):

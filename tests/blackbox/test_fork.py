@@ -45,7 +45,8 @@ def test_a_fork_has_the_same_beginning_and_goes_its_own_way(t):
     server.http("PATCH", "/sessions/s1", body=json.dumps({"title": "Named"}))
     before = files(t, "s1")
     made = fork(server)
-    eq(sorted(made), ["event_count", "id", "last_update_time", "start_time", "title"], "shape")
+    fields = ["event_count", "id", "last_update_time", "start_time", "title", "usage"]
+    eq(sorted(made), fields, "shape")
     eq(made["title"], "Named")
     eq(files(t, "s1"), before, "the original")
     old, new = entries(server, "s1"), entries(server, made["id"])
@@ -225,3 +226,47 @@ def test_every_dialect_sees_the_history_and_what_it_is_a_fork_of(s):
     s.agentloop(session=made)
     client = loom(s)
     client.turn("say: on", made)
+
+
+def test_forks_of_forks_of_ended_sessions_and_of_ones_that_are_put_away(t):
+    server = t.server(*AUTO)
+    client = server.client()
+    client.turn("say: one")
+    first = fork(server)["id"]
+    other = server.client(f"/ws/{first}")
+    other.turn("say: two")
+    second = fork(server, first)["id"]
+    told = [event for _, event in entries(server, second) if event["type"] == "forked"]
+    eq([event["session"] for event in told], ["s1", first], "both are told")
+    early = fork(server, second, query="?at=1")["id"]
+    eq([event["type"] for _, event in entries(server, early)][:2], ["session_created", "forked"])
+    server.client(f"/ws/{early}").turn("say: from nothing")
+    texts = json.dumps(server.messages(second))
+    assert "one" in texts and "two" in texts, texts
+    client.close()
+    eventually(lambda: server.http("DELETE", "/sessions/s1").status == 204, "it is put away")
+    fork(server, status=404)
+    third = fork(server, second)["id"]
+    server.client(f"/ws/{third}").turn("say: three")
+    for query in ("?at=1e9", "?at=", "?at=1.5", "?at=1%00", "?at=0x1"):
+        answer = server.http("POST", f"/sessions/{third}:fork{query}")
+        assert answer.status == 400, f"{query}: {answer}"
+
+
+def test_forks_of_a_session_that_is_being_written_are_whole_beginnings_of_it(t):
+    server = t.server(*AUTO)
+    client = server.client()
+    client.say("stream: 400 30 5")
+    client.until("loading_state")
+    made = [fork(server)["id"] for _ in range(12)]
+    client.until_end()
+    for number in range(3):
+        client.turn(call("write_file", path="a.txt", content=f"{number}\n") + "\nsay: x")
+    whole = entries(server, "s1")
+    for one in made:
+        new = entries(server, one)
+        at = next(seq for seq, event in new if event["type"] == "forked") - 1
+        eq(new[:at], whole[:at], f"the beginning of {one}")
+        eq([seq for seq, _ in new], list(range(1, len(new) + 1)), "without gaps")
+        eq(new[-1][1]["type"], "turn_ended", "at rest")
+        server.client(f"/ws/{one}").turn("say: on")

@@ -370,3 +370,35 @@ def test_kills_at_any_moment_leave_each_message_once(t):
 
     eventually(lambda: len(stored()) >= len(queued), "all messages are stored")
     eq(stored(), queued, "each once, in order")
+
+
+@talks
+def test_a_broken_file_is_made_anew_and_one_that_is_deleted_meanwhile_harms_nobody(s):
+    serve(s)
+    client = loom(s)
+    filled(client, 60)
+    whole = said(page(client, limit=1000))
+    eq(whole, talk_of(range(60)))
+    file = s.t.dir / "messages.db"
+    for ending in ("", "-wal", "-shm"):
+        file.with_name(file.name + ending).unlink(missing_ok=True)
+    eq(said(page(client, limit=1000)), whole, "deleted while it runs")
+    client.turn("say: a60", "t1")
+    eq(said(page(client, limit=1000)), talk_of(range(61)), "and goes on")
+    s.t.servers[-1].stop()
+    serve(s)
+    client = loom(s)
+    eq(said(page(client, limit=1000)), talk_of(range(61)), "after a restart")
+    s.t.servers[-1].stop()
+    bytes_before = file.read_bytes()
+    assert len(bytes_before) > 3 * 4096, len(bytes_before)
+    # The beginning says whose it is; the rest is noise.
+    noise = random.Random(3).randbytes(len(bytes_before) - 4096)
+    file.write_bytes(bytes_before[:4096] + noise)
+    for ending in ("-wal", "-shm"):
+        file.with_name(file.name + ending).unlink(missing_ok=True)
+    serve(s)
+    client = loom(s)
+    eq(said(page(client, limit=1000)), talk_of(range(61)), "broken before the start")
+    client.turn("say: a61", "t1")
+    eq(said(page(client, limit=1000)), talk_of(range(62)), "each once")

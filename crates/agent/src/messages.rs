@@ -84,6 +84,9 @@ pub enum MessagesError {
     /// Clients are told this, so it says nothing of the server's files.
     #[error("the user message store failed: {why}")]
     Failed { why: String },
+    /// The file was no database any more, and is made anew.
+    #[error("the user message store was broken: {why}")]
+    Broken { why: String },
     #[error(transparent)]
     Log(#[from] LogError),
 }
@@ -170,7 +173,12 @@ impl Messages {
         limit: u32,
     ) -> Result<Page, MessagesError> {
         self.catch_up(id).await?;
-        let page = self.shared.store.page(id, before, limit.min(PAGE_MESSAGES_MAX)).await;
+        let limit = limit.min(PAGE_MESSAGES_MAX);
+        let mut page = self.shared.store.page(id, before, limit).await;
+        if matches!(page, Err(MessagesError::Broken { .. })) {
+            self.catch_up(id).await?;
+            page = self.shared.store.page(id, before, limit).await;
+        }
         self.shared.noted(page)
     }
 

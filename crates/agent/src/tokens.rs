@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use polyloop_session::context::Overhead;
-use polyloop_session::item::{IMAGE_TOKENS, Part};
+use polyloop_session::item::Part;
 use polyloop_session::state::estimate_tokens;
 use polyloop_session::{Event, Text};
 
 use crate::tool::ToolSpec;
+
+mod picture;
 
 /// A longer text is counted by samples.
 pub const COUNTED_BYTES_MAX: usize = 64 * 1024;
@@ -175,11 +177,10 @@ fn count(with: &dyn Tokens, event: &mut Event) {
 /// What a call takes beside its arguments.
 const NAME_TOKENS: u64 = 4;
 
-/// An image counts the same whatever its size: providers scale it down to about that.
 fn of_part(with: &dyn Tokens, part: &Part) -> u64 {
     match part {
         Part::Text { text } => with.count(text),
-        Part::Image { .. } => IMAGE_TOKENS,
+        Part::Image { data, .. } => picture::tokens(data),
     }
 }
 

@@ -13,6 +13,7 @@ use polyloop_agent::clock;
 use polyloop_agent::log::files::Files;
 use polyloop_agent::log::files::check::{Checked, Weight, is_in_use};
 use polyloop_agent::log::{LinePlace, Log, Summary};
+use polyloop_dialects::rest::Cost;
 use polyloop_dialects::time::iso;
 use polyloop_session::{LogEntry, Seq, SessionId};
 use serde_json::{Value, json};
@@ -189,8 +190,13 @@ async fn list(dir: &Path, as_json: bool) -> Result<(), Halt> {
     let mut out = io::stdout().lock();
     if as_json {
         let row = |s: &Summary| {
-            json!({"id": s.id, "start_time": iso(s.start), "last_update_time": iso(s.last),
-                   "event_count": s.lines, "title": s.title})
+            let mut row = json!({"id": s.id, "start_time": iso(s.start),
+                                 "last_update_time": iso(s.last), "event_count": s.lines,
+                                 "title": s.title});
+            if let Some(usage) = Cost::of(s.spent.calls, &s.spent.usage) {
+                row["usage"] = json!(usage);
+            }
+            row
         };
         let rows: Vec<Value> = all.iter().map(row).collect();
         return Ok(writeln!(out, "{}", json!({ "sessions": rows }))?);

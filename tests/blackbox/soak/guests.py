@@ -19,9 +19,12 @@ from user import HELD_SHARE, WAIT_SECONDS, Session
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+REVIEWS = ("yes", "yes", "no-continue")
 DIALECTS = ("unified", "loom", "chat")
 # What a script says in one answer of the model, at most.
 TEXTS_A_CALL_MAX = 4
+# As the room puts them together.
+BETWEEN_TEXTS = "\n\n"
 
 
 class Guest:
@@ -137,11 +140,12 @@ class Guest:
 
     def lost(self, held: record.Record) -> list[str]:
         """What was shown and does not stand in the record."""
-        texts = {whole.text for whole in held.texts.values()}
-        lost = [f"{self.dialect} was shown {text[:60]!r} as whole" for text in self.whole
-                if text and text not in texts]
-        # A node of Loom's shows all texts of a call as one.
         rows = [whole.text for whole in sorted(held.texts.values(), key=lambda one: one.position)]
+        # The room is told all texts of a call as one, and a node of Loom's shows them so.
+        texts = {BETWEEN_TEXTS.join(rows[at:at + count]).strip()
+                 for at in range(len(rows)) for count in range(1, TEXTS_A_CALL_MAX + 1)}
+        lost = [f"{self.dialect} was shown {text[:60]!r} as whole" for text in self.whole
+                if text.strip() and text.strip() not in texts]
         begins = ["".join(rows[at:at + TEXTS_A_CALL_MAX]) for at in range(len(rows))]
         for text in self.open.values():
             if text and not any(one.startswith(text) for one in begins):
@@ -185,7 +189,14 @@ class GuestSession(Session):
             if self.random.random() < HELD_SHARE:
                 return True
             return await guest.answer(self.random.random() < 0.8)
-        if guest.busy:
+        recorder = self.recorders[0]
+        request = recorder.open_request
+        if request is not None:
+            # The room has no word for an answer, and a guest may have forgotten what it was asked.
+            if self.answered.get(request["id"]) == life or self.random.random() < HELD_SHARE:
+                return True
+            return await self.answer(recorder, request, self.random.choice(REVIEWS), life)
+        if guest.busy and recorder.loading:
             return True
         await asyncio.sleep(self.random.uniform(0, 0.2))
         self.tell("send")

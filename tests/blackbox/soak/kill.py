@@ -125,16 +125,17 @@ class KillRun:
         """New sessions for those that have retired."""
         while len(self.sessions) < SESSIONS:
             id = f"soak{len(self.sessions) + len(self.retired)}"
-            session = self.make(id, len(self.sessions) + len(self.retired))
+            session = self.make(id)
             await session.connect(self.server.address, [Return.NEW])
             self.sessions.append(session)
             self.tally.sessions += 1
 
-    def make(self, id: str, number: int) -> Session:
-        """Of the first eight, and so of all that are there at a time, three have a guest."""
-        at = number % SESSIONS
-        if at < len(DIALECTS):
-            return GuestSession(DIALECTS[at], id, self.seed, self.mark, self.tell)
+    def make(self, id: str) -> Session:
+        """There is always one session with a guest of each other dialect."""
+        there = [one.guest.dialect for one in self.sessions if isinstance(one, GuestSession)]
+        for dialect in DIALECTS:
+            if dialect not in there:
+                return GuestSession(dialect, id, self.seed, self.mark, self.tell)
         return Session(id, self.seed, self.mark, self.tell)
 
     def tell(self, moment: str) -> None:

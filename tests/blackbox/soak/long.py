@@ -1,5 +1,6 @@
 """Measures a session of many events beside a new one, over the socket of a real server: how long
-it takes to start, list, attach, answer and read a page, and what memory the server needs.
+it takes to start, list, attach, answer, read a page, fork and come back after a restart, what a
+fork writes, and what memory the server needs, also once the session sleeps.
 
 Run: python long.py --polyloop PATH --maker PATH --entries 100000 --bytes 500000000
 """
@@ -15,6 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import harness  # noqa: E402
 
 MAKE_SECS = 1800
+# A session that nobody uses leaves memory after a minute.
+IDLE_SECS = 65
 
 
 def memory_kb(server, field):
@@ -22,6 +25,14 @@ def memory_kb(server, field):
         if line.startswith(field):
             return int(line.split()[1])
     raise AssertionError(f"no {field}")
+
+
+def written_kb(server):
+    """What the server has written to files and sockets so far."""
+    for line in Path(f"/proc/{server.process.pid}/io").read_text().splitlines():
+        if line.startswith("wchar:"):
+            return int(line.split()[1]) / 1000
+    raise AssertionError("no wchar")
 
 
 def timed(work):
@@ -35,7 +46,7 @@ def best(count, work):
     return min(timed(work)[0] for _ in range(count))
 
 
-def measure(test, name):
+def measure(test, name, idle):
     """Figures of one session, in a server of its own; milliseconds and kilobytes."""
     figures = {}
     figures["start the server"], server = timed(test.server)
@@ -54,9 +65,25 @@ def measure(test, name):
     figures["memory: in use (kB)"] = memory_kb(server, "VmRSS")
     figures["memory: at most (kB)"] = memory_kb(server, "VmHWM")
     client.close()
+    if idle:
+        time.sleep(IDLE_SECS)
+        figures["memory: asleep (kB)"] = memory_kb(server, "VmRSS")
+    stop(server)
+    server = test.server()
+    figures["open after a restart"], client = timed(lambda: attach(server, name))
+    before = written_kb(server)
+    figures["fork"], forked = timed(lambda: server.http("POST", f"/sessions/{name}:fork"))
+    harness.eq(forked.status, 201, f"fork {forked}")
+    figures["fork: written (kB)"] = written_kb(server) - before
+    figures["memory: after a fork (kB)"] = memory_kb(server, "VmRSS")
+    client.close()
+    stop(server)
+    return figures
+
+
+def stop(server):
     server.signal(15)
     server.process.wait(harness.WAIT_SECS)
-    return figures
 
 
 def attach(server, name):
@@ -73,6 +100,7 @@ def main():
     words.add_argument("--entries", type=int, default=100_000)
     words.add_argument("--bytes", type=int, default=500_000_000)
     words.add_argument("--without-index", action="store_true", help="what it costs without one")
+    words.add_argument("--idle", action="store_true", help="wait until the session sleeps, too")
     args = words.parse_args()
     harness.Options.polyloop = args.polyloop
     new, long = harness.Test("new"), harness.Test("long")
@@ -91,9 +119,8 @@ def main():
             (long.store / "s1.index").unlink()
         server = new.server()
         server.client().turn("say: new")
-        server.signal(15)
-        server.process.wait(harness.WAIT_SECS)
-        fresh, old = measure(new, "s1"), measure(long, "s1")
+        stop(server)
+        fresh, old = measure(new, "s1", args.idle), measure(long, "s1", args.idle)
     finally:
         new.clean()
         long.clean()

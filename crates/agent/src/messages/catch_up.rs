@@ -16,14 +16,21 @@ use super::{MessagesError, Shared};
 /// goes on from what that one has stored, unless their logs differ.
 const TRIES_MAX: u32 = 50;
 
+/// How often a broken file is made anew for one request.
+const BROKEN_MAX: u32 = 2;
+
 impl Shared {
     pub(super) async fn catch_up(&self, id: &SessionId) -> Result<(), MessagesError> {
         let reader = self.reader(id);
         let _alone = reader.lock().await;
+        let mut broken = 0;
         for _ in 0..TRIES_MAX {
-            match self.read_on(id).await? {
-                Written::Done => return Ok(()),
-                Written::Raced => {}
+            match self.read_on(id).await {
+                Ok(Written::Done) => return Ok(()),
+                Ok(Written::Raced) => {}
+                // It is made anew, and then there is nothing in it.
+                Err(MessagesError::Broken { .. }) if broken < BROKEN_MAX => broken += 1,
+                Err(error) => return Err(error),
             }
         }
         let why = format!("another server keeps storing other messages of session {id}");

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use polyloop_session::SessionId;
-use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -25,8 +25,25 @@ pub(super) enum Written {
 }
 
 enum Job {
-    Work(Box<dyn FnOnce(&mut Connection) + Send>),
+    Work(Box<dyn FnOnce(&mut Connection) -> Health + Send>),
     Close,
+}
+
+/// Whether the file is one still.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Fine,
+    Broken,
+}
+
+impl Health {
+    fn of<T>(done: &rusqlite::Result<T>) -> Health {
+        let code = done.as_ref().err().and_then(rusqlite::Error::sqlite_error_code);
+        match code {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Health::Broken,
+            _ => Health::Fine,
+        }
+    }
 }
 
 pub(super) struct Store {
@@ -49,7 +66,7 @@ impl Store {
             match database::open(&file) {
                 Ok(connection) => {
                     let _ = reply.send(Ok(()));
-                    serve(connection, queue);
+                    serve(connection, &file, queue);
                 }
                 Err(error) => {
                     let _ = reply.send(Err(error));
@@ -147,18 +164,45 @@ impl Store {
     ) -> Result<T, MessagesError> {
         let (reply, done) = oneshot::channel();
         let job = move |connection: &mut Connection| {
+            let done = work(connection);
+            let health = Health::of(&done);
             // Whoever asked may have left.
-            let _ = reply.send(work(connection));
+            let _ = reply.send(done);
+            health
         };
         self.jobs.send(Job::Work(Box::new(job))).await.map_err(|_| closed())?;
         let done = done.await.map_err(|_| closed())?;
-        done.map_err(|error| MessagesError::Failed { why: error.to_string() })
+        done.map_err(|error| {
+            let why = error.to_string();
+            match Health::of::<()>(&Err(error)) {
+                Health::Fine => MessagesError::Failed { why },
+                Health::Broken => MessagesError::Broken { why },
+            }
+        })
     }
 }
 
-fn serve(mut connection: Connection, mut queue: mpsc::Receiver<Job>) {
+/// A broken file is made anew: all that it said stands in the logs, and is read from there when it
+/// is next asked for.
+fn serve(mut connection: Connection, file: &Path, mut queue: mpsc::Receiver<Job>) {
     while let Some(Job::Work(work)) = queue.blocking_recv() {
-        work(&mut connection);
+        if work(&mut connection) == Health::Fine {
+            continue;
+        }
+        tracing::warn!(path = %file.display(), "the user message store is broken; made anew");
+        drop(connection);
+        for ending in ["", "-wal", "-shm"] {
+            let mut name = file.as_os_str().to_owned();
+            name.push(ending);
+            let _ = std::fs::remove_file(name);
+        }
+        connection = match database::open(file) {
+            Ok(connection) => connection,
+            Err(error) => {
+                tracing::warn!(%error, "the user message store cannot be made anew");
+                return;
+            }
+        };
     }
 }
 

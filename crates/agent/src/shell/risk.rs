@@ -26,6 +26,9 @@ const HARMLESS_DEVICES: &[&str] = &[
     "/dev/shm",
 ];
 
+/// Where `find` puts what it found.
+const FOUND: &str = "{}";
+
 /// How deep scripts inside of commands are looked into (`bash -c "sh -c …"`).
 const DEPTH_MAX: usize = 4;
 
@@ -165,9 +168,13 @@ fn device(word: &str) -> Option<&str> {
 /// Looks at the commands that the words of a command may hold: `bash -c '…'`, `find -exec … +`,
 /// `xargs …`. Any word may be a script, or begin a command.
 fn inner(program: &str, rest: &[String], scope: &Scope, depth: usize) -> Option<String> {
-    let start = rest.first().filter(|_| rest.iter().any(|word| word == "-delete"));
-    if let Some(path) = start.filter(|path| reach(path, scope) == Reach::Outside) {
-        return Some(format!("deletes outside the working directory: {}", brief(path)));
+    let finds = base(program) == "find";
+    let deletes = |word: &String| word == "-delete" || class(word) == Some(Class::Deletes);
+    if finds && rest.iter().any(deletes) {
+        let mut starts = rest.iter().take_while(|word| !word.starts_with(['-', '(', '!']));
+        if let Some(path) = starts.find(|path| reach(path, scope) == Reach::Outside) {
+            return Some(format!("deletes outside the working directory: {}", brief(path)));
+        }
     }
     let mut in_shell = is_interpreter(program);
     let mut looked_up = false;
@@ -178,7 +185,10 @@ fn inner(program: &str, rest: &[String], scope: &Scope, depth: usize) -> Option<
             // One look at the files is enough; a second command in the same words is rare.
             Some(Class::Deletes | Class::Overwrites | Class::Rights) if !looked_up => {
                 looked_up = true;
-                by_name(word, rest.get(at + 1..).unwrap_or_default(), scope)
+                let mut words = rest.get(at + 1..).unwrap_or_default().to_vec();
+                // What it stands for is below where the search starts.
+                words.retain(|word| !finds || word != FOUND);
+                by_name(word, &words, scope)
             }
             None if family(word).is_some() && !looked_up => {
                 looked_up = true;

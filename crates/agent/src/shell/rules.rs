@@ -195,6 +195,16 @@ pub(super) fn check_command(
     }
 }
 
+/// Whether `[[ … ]]` only looks at files that may be looked at.
+pub(super) fn check_conditional(
+    walk: &Walk<'_>,
+    state: &State,
+    args: &[Arg],
+) -> Result<(), String> {
+    let call = Call { walk, state, program: "[[", args, stdin: &Stream::Data };
+    test::check_files(&call, args)
+}
+
 /// What a program does that is on no list here, as far as its name says.
 fn not_known(program: &str) -> String {
     let shown = brief(program);

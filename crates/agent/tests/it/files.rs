@@ -242,10 +242,15 @@ async fn a_last_entry_that_nobody_understands_does_not_close_the_session() {
         let all = read_all(&open(store.path()), &id("s")).await;
         let seqs: Vec<u64> = all.iter().map(|entry| entry.seq.0).collect();
         let last = *seqs.last().unwrap();
-        let want: Vec<u64> = (1..=last).filter(|seq| *seq != 4).collect();
-        assert_eq!(seqs, want, "life {life}");
+        assert_eq!(seqs, (1..=last).collect::<Vec<u64>>(), "life {life}");
+        assert!(is_gap(&all[3]), "who reads on is told what stood there");
     }
     assert!(std::fs::read_to_string(&path).unwrap().starts_with(&file));
+}
+
+/// Stands for an entry that cannot be read.
+fn is_gap(entry: &LogEntry) -> bool {
+    matches!(&entry.event, Event::Noticed { code, .. } if &**code == DAMAGED_CODE)
 }
 
 /// A client of a session whose log has a gap.
@@ -271,7 +276,8 @@ async fn lines_without_numbers_get_the_same_ones_from_every_reader() {
     let log = open(store.path());
     let read = read_all(&log, &name).await;
     let seqs: Vec<u64> = read.iter().map(|entry| entry.seq.0).collect();
-    assert_eq!(seqs, [1, 3, 4, 10]);
+    assert_eq!(seqs, [1, 2, 3, 4, 9, 10]);
+    assert!(is_gap(&read[1]) && is_gap(&read[4]));
     let opened = log.open(&name, OpenMode::Existing).await.unwrap().unwrap();
     assert_eq!(opened.folded.state, fold(read.iter().map(|entry| &**entry)));
 }
@@ -314,8 +320,12 @@ async fn long_texts_stand_in_files_of_their_own() {
     let lost = std::fs::read_dir(&blobs).unwrap().next().unwrap().unwrap().path();
     let seq: u64 = lost.file_name().unwrap().to_str().unwrap().parse().unwrap();
     std::fs::remove_file(lost).unwrap();
-    let left: Vec<_> = entries.iter().filter(|entry| entry.seq.0 != seq).cloned().collect();
-    assert_eq!(read_all(&log, &id("s")).await, left);
+    let left = read_all(&log, &id("s")).await;
+    assert_eq!(left.len(), entries.len());
+    for (read, was) in left.iter().zip(&entries) {
+        assert_eq!((read.seq, is_gap(read)), (was.seq, was.seq.0 == seq));
+        assert!(is_gap(read) || read == was);
+    }
     // With its index the session needs nothing so old; whoever reads it all finds out.
     std::fs::remove_file(store.path().join("s.index")).unwrap();
     let opened = log.open(&id("s"), OpenMode::Existing).await.unwrap().unwrap();

@@ -21,7 +21,7 @@ pub struct Choices<'a> {
     at: usize,
 }
 
-pub const KINDS: u64 = 32;
+pub const KINDS: u64 = 34;
 
 impl<'a> Choices<'a> {
     pub fn new(texts: &'a [String], numbers: &'a [u64]) -> Choices<'a> {

@@ -184,6 +184,7 @@ impl Walk<'_> {
     pub(super) fn conditional(&self, words: &[Word], state: &Rc<State>) -> Result<(), String> {
         const CALCULATE: &[&str] =
             &["-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R", "-o", "=~"];
+        let mut args = Vec::new();
         for word in words {
             let arg = self.single(word, state)?;
             if arg.exact().is_some_and(|text| CALCULATE.contains(&text)) {
@@ -192,8 +193,9 @@ impl Walk<'_> {
             if arg.kind == Kind::Pipe {
                 return Err("`[[ … <(…) ]]` is not looked into".to_owned());
             }
+            args.push(arg);
         }
-        Ok(())
+        rules::check_conditional(self, state, &args)
     }
 }
 
