@@ -204,7 +204,7 @@ fn in_branch(
     judged_as: &Judgement,
     args: &str,
 ) -> Event {
-    let reads = judged_as.effect == Effect::Read;
+    let reads = judged_as.effect == Effect::Read || judged_as.safe;
     match weighed.verdict {
         Verdict::Allow | Verdict::AllowSandboxed | Verdict::Deny(_) if reads => {
             judged(id, item, weighed, judged_as, args)
