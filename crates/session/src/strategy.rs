@@ -112,3 +112,28 @@ pub(crate) fn question(turn: &Turn, purpose: Purpose, limits: &Limits) -> Option
     };
     Some(Question { text, may_read })
 }
+
+/// What a strategy tells the model beside the conversation, as a reader of prompts sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note<'a> {
+    Understood,
+    Path,
+    /// With the sub-task.
+    Task(&'a str),
+    Results,
+}
+
+/// `None` for what people say.
+pub fn note(text: &str) -> Option<Note<'_>> {
+    let begins = |beginning| text.starts_with(beginning);
+    match () {
+        () if begins(dup::TOLD_BEGINNING) => Some(Note::Understood),
+        () if begins(tot::TAKEN_BEGINNING) => Some(Note::Path),
+        () if begins(got::RESULTS_BEGINNING) => Some(Note::Results),
+        () if begins(got::TASK_BEGINNING) => {
+            let (_, task) = text.split_once(got::TASK_MARK)?;
+            Some(Note::Task(task.split("\n\nResult of ").next().unwrap_or(task)))
+        }
+        () => None,
+    }
+}

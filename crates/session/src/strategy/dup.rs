@@ -17,6 +17,9 @@ pub const INFORMATION_TEXT: &str = "Which information bears on the core question
     yet. Reply with JSON alone: {\"constraints\": [\"what must hold\", …], \"context\": \"facts, \
     files, names and numbers that are needed\"}.";
 
+/// What a note about it begins with.
+pub const TOLD_BEGINNING: &str = "You have looked at the problem before you begin.";
+
 pub(crate) fn next(desk: &Desk<'_>, dup: &Dup) -> Vec<Event> {
     let mut engine = Engine::new(desk);
     if let Some(events) = engine.room() {
@@ -71,7 +74,7 @@ pub(crate) fn next(desk: &Desk<'_>, dup: &Dup) -> Vec<Event> {
 
 /// What the model is told of its own understanding before it goes on.
 pub(crate) fn told(goal: &str, constraints: &[Text], context: &str) -> Text {
-    let mut told = String::from("You have looked at the problem before you begin.");
+    let mut told = String::from(TOLD_BEGINNING);
     if !goal.is_empty() {
         told.push_str(&format!("\n\nThe core question: {goal}"));
     }

@@ -17,6 +17,10 @@ use crate::strategy::read::{self, Plan, PlanBounds};
 
 /// Of one result, where another is told of it.
 const RESULT_BYTES_MAX: usize = 16 * 1024;
+/// What the note of a sub-task, and one about results, begin with.
+pub const TASK_BEGINNING: &str = "Do not answer my message as a whole: it was split into sub-tasks";
+pub const TASK_MARK: &str = "\n\nYour sub-task: ";
+pub const RESULTS_BEGINNING: &str = "The work was split into sub-tasks. What they came to:";
 pub const FAILED_CODE: &str = "subtasks_failed";
 
 pub(crate) fn next(desk: &Desk<'_>, graph: &Graph) -> Vec<Event> {
@@ -352,11 +356,11 @@ fn settled(mut engine: Engine<'_>, graph: &Graph) -> Vec<Event> {
 
 /// What a sub-task is told beside the conversation.
 fn task_note(graph: &Graph, node: &Node) -> Text {
-    let mut note = String::from(
-        "Do not answer my message as a whole: it was split into sub-tasks, and this one is yours. \
-         Work on nothing else, use tools where they help, and reply with its result alone.",
+    let mut note = format!(
+        "{TASK_BEGINNING}, and this one is yours. Work on nothing else, use tools where they help, \
+         and reply with its result alone.{TASK_MARK}{}",
+        node.task
     );
-    note.push_str(&format!("\n\nYour sub-task: {}", node.task));
     let needs = node.needs.iter().filter_map(|need| graph.nodes.get(need));
     for need in needs {
         let result = need.result().map(|result| shortened(result)).unwrap_or_default();
@@ -367,7 +371,7 @@ fn task_note(graph: &Graph, node: &Node) -> Text {
 
 /// Results that are to be put together.
 fn results_note<'a>(nodes: impl Iterator<Item = &'a Node>) -> Text {
-    let mut note = String::from("The work was split into sub-tasks. What they came to:");
+    let mut note = String::from(RESULTS_BEGINNING);
     for node in nodes {
         match (&node.outcome, node.result()) {
             (_, Some(result)) => {

@@ -16,6 +16,8 @@ use crate::strategy::bounds::{Judge, Search};
 use crate::strategy::engine::{Came, Engine};
 use crate::strategy::read;
 
+/// What the note of a search begins with.
+pub const TAKEN_BEGINNING: &str = "Several ways were weighed";
 pub const NOTHING_PROMISING: &str = "no thought that follows is promising";
 
 pub(crate) fn next(desk: &Desk<'_>, tree: &Tree) -> Vec<Event> {
@@ -240,12 +242,12 @@ fn best_of_all(tree: &Tree, weighed: &[Weighed]) -> Option<ThoughtId> {
 
 /// The end of the search: what it found, told to the model before it answers.
 fn taken(tree: &Tree, thought: Option<ThoughtId>, weighed: &[Weighed]) -> Event {
-    let mut note = String::new();
+    let mut note = String::from(TAKEN_BEGINNING);
     let path = tree.path(thought);
     match path.is_empty() {
-        true => note.push_str("Several ways were weighed, and none was found worth following."),
+        true => note.push_str(", and none was found worth following."),
         false => {
-            note.push_str("Several ways were weighed. The best that was found, step by step:");
+            note.push_str(". The best that was found, step by step:");
             for (number, id) in (1..).zip(&path) {
                 if let Some(branch) = tree.thoughts.get(id) {
                     note.push_str(&format!("\n{number}. {}", branch.text));
