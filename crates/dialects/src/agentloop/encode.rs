@@ -80,6 +80,7 @@ impl AgentloopEncoder {
             calls: BTreeMap::new(),
             items: BTreeMap::new(),
             waits: BTreeMap::new(),
+            progress: Progress::default(),
             presented: None,
         }
     }
@@ -130,8 +131,8 @@ impl AgentloopEncoder {
                 out.push(Made::Part(Payload::LoadingState { loading: true }));
             }
             Event::TurnEnded { outcome, .. } => self.turn_ended(outcome, entry.seq, out),
-            Event::CallStarted { purpose, .. } => {
-                self.calls.insert(CallId(entry.seq), *purpose);
+            Event::CallStarted { purpose, line, .. } => {
+                self.calls.insert(CallId(entry.seq), (*purpose, *line));
             }
             Event::CallEnded { call, outcome, .. } => self.call_ended(*call, outcome, entry, out),
             Event::ItemStarted { call, item, .. } => {
@@ -222,6 +223,27 @@ impl AgentloopEncoder {
                 let text = format!("⚠️ {}", crate::edits::undo_failed(reason));
                 out.push(Made::Part(system(entry.seq, &text)));
             }
+            Event::Misread { .. }
+            | Event::Understood { .. }
+            | Event::Expanded { .. }
+            | Event::Scored { .. }
+            | Event::Chosen { .. }
+            | Event::Backtracked { .. }
+            | Event::PathTaken { .. }
+            | Event::Planned { .. }
+            | Event::Judged { .. }
+            | Event::NodeStarted { .. }
+            | Event::Kept { .. }
+            | Event::Refined { .. }
+            | Event::NodeEnded { .. }
+            | Event::Gathered { .. } => {
+                if let Some(told) = self.progress.told(entry) {
+                    out.push(Made::Part(reasoning(entry.seq, &told, 0)));
+                }
+            }
+            Event::Concluded { text, .. } => {
+                out.push(Made::Part(assistant(ItemId(entry.seq), text)));
+            }
             // Clients of this dialect have no message for these.
             Event::SessionCreated { .. }
             | Event::Adopted { piece: None }
@@ -243,6 +265,7 @@ impl AgentloopEncoder {
         self.calls.clear();
         self.items.clear();
         self.waits.clear();
+        self.progress.forget();
         self.presented = None;
         let id = turn.as_ref().map_or(seq, |(id, _)| id.0);
         match outcome {
@@ -269,7 +292,7 @@ impl AgentloopEncoder {
         entry: &LogEntry,
         out: &mut Vec<Made>,
     ) {
-        let Some(Purpose::Explain { wait }) = self.calls.remove(&call) else { return };
+        let Some((Purpose::Explain { wait }, _)) = self.calls.remove(&call) else { return };
         if let CallOutcome::Failed { fault: Fault { message, .. } } = outcome {
             let text = format!("⚠️ The explanation failed: {message}");
             out.push(Made::Part(system(entry.seq, &text)));
@@ -288,26 +311,21 @@ impl AgentloopEncoder {
         rest: impl FnOnce(ItemId, &'t str) -> Option<(u64, &'t str)>,
         out: &mut Vec<Made>,
     ) {
-        let shows_text = self.shows_text(id);
+        let manner = self.manner(id);
+        let shows_text = manner != Manner::Nowhere;
         let Some(item) = self.items.get(&id) else { return };
         match &item.kind {
-            ItemKind::Text if shows_text => {
+            ItemKind::Text if manner == Manner::Said => {
                 if let Some((offset, text)) = rest(id, text) {
                     let payload = assistant(id, text);
                     out.push(Made::Streamed { item: id, offset, payload });
                 }
             }
             // The summary of a compaction is no part of the conversation that clients see.
-            ItemKind::Text => {}
-            ItemKind::Reasoning => {
+            ItemKind::Text | ItemKind::Reasoning => {
                 if shows_text && !text.is_empty() {
                     let duration_ms = at.0.saturating_sub(item.started_at.0).max(0);
-                    let item = ResponseItem::Reasoning {
-                        id: format!("reasoning_{id}"),
-                        content: [TextPart::new(text)],
-                        duration_ms,
-                    };
-                    out.push(Made::Part(Payload::ResponseItem(item)));
+                    out.push(Made::Part(reasoning(id.0, text, duration_ms)));
                 }
             }
             // Cut inside its arguments: it was never a call. What asks is shown when it asks.
@@ -401,9 +419,10 @@ impl AgentloopEncoder {
         out.push(Made::Request(wait, Payload::ApprovalRequest { command, apply_patch }));
     }
 
-    fn shows_text(&self, id: ItemId) -> bool {
-        let purpose = self.items.get(&id).and_then(|item| self.calls.get(&item.call));
-        !matches!(purpose, Some(Purpose::Summarise))
+    /// How its text is shown.
+    fn manner(&self, id: ItemId) -> Manner {
+        let call = self.items.get(&id).and_then(|item| self.calls.get(&item.call));
+        call.map_or(Manner::Said, |(purpose, line)| progress::manner(*purpose, *line))
     }
 }
 

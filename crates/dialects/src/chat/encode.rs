@@ -49,11 +49,13 @@ struct Turn {
     presented: Option<(WaitId, bool)>,
     /// What the last call for the next step said, if it wanted no tool.
     answer: Option<String>,
+    progress: Progress,
     denied: bool,
 }
 
 struct Call {
     purpose: Purpose,
+    manner: Manner,
     /// In the order of the reply's blocks.
     texts: BTreeMap<ItemId, Text>,
     proposed: bool,
@@ -182,6 +184,7 @@ impl Turn {
             waits: BTreeMap::new(),
             presented: None,
             answer: None,
+            progress: Progress::default(),
             denied: false,
         }
     }
@@ -195,9 +198,11 @@ impl Turn {
             Event::TurnStopping { reason } => {
                 self.denied = matches!(reason, Stop::Denied { .. });
             }
-            Event::CallStarted { purpose, .. } => {
+            Event::CallStarted { purpose, line, .. } => {
                 let (purpose, texts) = (*purpose, BTreeMap::new());
-                self.calls.insert(CallId(entry.seq), Call { purpose, texts, proposed: false });
+                let manner = progress::manner(purpose, *line);
+                let call = Call { purpose, manner, texts, proposed: false };
+                self.calls.insert(CallId(entry.seq), call);
             }
             Event::CallEnded { call, outcome, .. } => self.call_ended(*call, outcome, out),
             Event::ItemStarted { call, item, .. } => {
@@ -236,6 +241,25 @@ impl Turn {
             Event::SandboxRefused { reason, .. } => {
                 tell(out, Told::AgentThinking { reasoning: &crate::asks::stopped(reason) });
             }
+            Event::Misread { .. }
+            | Event::Understood { .. }
+            | Event::Expanded { .. }
+            | Event::Scored { .. }
+            | Event::Chosen { .. }
+            | Event::Backtracked { .. }
+            | Event::PathTaken { .. }
+            | Event::Planned { .. }
+            | Event::Judged { .. }
+            | Event::NodeStarted { .. }
+            | Event::Kept { .. }
+            | Event::Refined { .. }
+            | Event::NodeEnded { .. }
+            | Event::Gathered { .. } => {
+                if let Some(reasoning) = self.progress.told(entry) {
+                    tell(out, Told::AgentThinking { reasoning: &reasoning });
+                }
+            }
+            Event::Concluded { text, .. } => self.answer = Some(text.to_string()),
             // A running tool was shown when it was proposed.
             Event::ToolStarted { .. } => {}
             // Clients of this dialect have no message for these.
@@ -283,8 +307,8 @@ impl Turn {
     ) {
         let Some(item) = self.items.remove(&id) else { return };
         let call = self.calls.get_mut(&item.call);
-        let purpose = call.as_ref().map(|call| call.purpose);
-        match (&item.kind, purpose) {
+        let of_call = call.as_ref().map(|call| (call.purpose, call.manner));
+        match (&item.kind, of_call) {
             (ItemKind::ToolCall { name, .. }, _) => {
                 // Cut inside its arguments: it was never a call. What asks is shown when it asks.
                 if item.proposal.is_some_and(|proposal| !proposal.asks) {
@@ -295,12 +319,13 @@ impl Turn {
             }
             // The summary of a compaction is no part of the conversation that clients see, and
             // what a failed call said will be said again or not at all.
-            (_, Some(Purpose::Summarise)) => {}
+            (_, Some((_, Manner::Nowhere))) => {}
             (_, _) if end == End::Discarded || text.trim().is_empty() => {}
-            (ItemKind::Reasoning, _) | (ItemKind::Text, Some(Purpose::Explain { .. })) => {
+            (ItemKind::Reasoning, _)
+            | (ItemKind::Text, Some((Purpose::Explain { .. }, _) | (_, Manner::Thought))) => {
                 tell(out, Told::AgentThinking { reasoning: text });
             }
-            (ItemKind::Text, Some(Purpose::Think)) => {
+            (ItemKind::Text, Some((_, Manner::Said | Manner::Nowhere))) => {
                 if let Some(call) = call {
                     call.texts.insert(id, text.clone());
                 }
@@ -312,7 +337,7 @@ impl Turn {
 
     fn call_ended(&mut self, id: CallId, outcome: &CallOutcome, out: &mut Out<'_>) {
         let Some(mut call) = self.calls.remove(&id) else { return };
-        if call.purpose != Purpose::Think {
+        if call.purpose != Purpose::Think || call.manner != Manner::Said {
             return;
         }
         let said = call.take_texts();

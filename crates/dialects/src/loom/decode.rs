@@ -77,6 +77,7 @@ fn run(asked: client::Run, client: &Client) -> Result<Asked, Complaint> {
         adaptive: asked.got_adaptive == Some(true),
         cwd: None, // The server looks at the folder first.
         calls_max: None,
+        bounds: None,
         verbose: asked.verbose == Some(true),
         alone: thread.is_none(),
     };

@@ -72,6 +72,7 @@ struct Turn {
 #[derive(Clone, Copy)]
 struct Call {
     purpose: Purpose,
+    line: Option<LineId>,
     tokens_max: u64,
 }
 
@@ -92,16 +93,17 @@ impl UnifiedEncoder {
             Event::MessageDropped { message, by } => self.message_dropped(*message, by, out),
             Event::TurnStarted { work, cwd, .. } => self.turn_started(work, cwd.clone(), out),
             Event::TurnEnded { outcome, usage } => self.turn_ended(outcome, usage, out),
-            Event::CallStarted { purpose, tokens_max, .. } => {
-                let call = Call { purpose: *purpose, tokens_max: *tokens_max };
+            Event::CallStarted { purpose, tokens_max, line, .. } => {
+                let call = Call { purpose: *purpose, line: *line, tokens_max: *tokens_max };
                 self.calls.insert(CallId(entry.seq), call);
             }
             Event::CallEnded { call, outcome, usage } => {
                 self.call_ended(*call, outcome, usage.as_ref(), out);
             }
             Event::ItemStarted { call, item, .. } => {
-                let purpose = self.calls.get(call).map(|call| call.purpose);
-                self.items.insert(ItemId(entry.seq), Item::new(item, purpose));
+                let call = self.calls.get(call);
+                let manner = call.map(|call| progress::manner(call.purpose, call.line));
+                self.items.insert(ItemId(entry.seq), Item::new(item, manner));
             }
             Event::ToolProposed { item, args, judgement, answerable, .. } => {
                 if let Some(Item::Tool { name, proposal }) = self.items.get_mut(item) {
@@ -153,6 +155,27 @@ impl UnifiedEncoder {
             Event::UndoFailed { reason } => {
                 let text = crate::edits::undo_failed(reason);
                 noticed(Level::Warning, &text, crate::edits::UNDO_FAILED_CODE, out);
+            }
+            Event::Misread { .. }
+            | Event::Understood { .. }
+            | Event::Expanded { .. }
+            | Event::Scored { .. }
+            | Event::Chosen { .. }
+            | Event::Backtracked { .. }
+            | Event::PathTaken { .. }
+            | Event::Planned { .. }
+            | Event::Judged { .. }
+            | Event::NodeStarted { .. }
+            | Event::Kept { .. }
+            | Event::Refined { .. }
+            | Event::NodeEnded { .. }
+            | Event::Gathered { .. } => {
+                if let Some(told) = self.progress.told(entry) {
+                    items::thought(&told, out);
+                }
+            }
+            Event::Concluded { text, .. } => {
+                out.tell(&AssistantMessage { text, is_final: true });
             }
             // A client learns of a session from `session_init`, of the rest from what follows:
             // the explanation, the turn's end.

@@ -6,12 +6,13 @@
 
 use std::collections::BTreeMap;
 
-use polyloop_session::event::{Agent, CallOutcome, Event, Level, Purpose, Stop};
+use polyloop_session::event::{Agent, CallOutcome, Event, Level, LineId, Purpose, Stop};
 use polyloop_session::item::{End, ItemKind, Usage};
 use polyloop_session::{
     CallId, Growth, ItemId, LogEntry, SessionId, Stream, Text, Timestamp, WaitId,
 };
 
+use self::search::{Place, Search};
 use super::super::short::short;
 use super::super::wire::{self, Custom, Event as Told, Exit};
 use super::frame::{Head, Node};
@@ -21,6 +22,7 @@ use crate::RunPart;
 use crate::conn::{Message, Out};
 
 mod edges;
+mod search;
 
 const ERROR_BYTES_MAX: usize = 4 * 1024;
 pub(super) const NOTICE_BYTES_MAX: usize = 4 * 1024;
@@ -50,6 +52,7 @@ pub(super) struct Run {
     stopping: Stopping,
     /// What the last call that said something said.
     reply: Vec<Text>,
+    search: Search,
     pub(super) state: State,
 }
 
@@ -71,6 +74,10 @@ struct Span {
 struct Call {
     span: Span,
     purpose: Purpose,
+    /// Whose loop asks; nothing is the session's own.
+    line: Option<LineId>,
+    /// The span is its own, and ends with it.
+    owns: bool,
     /// Its texts, in the order in which they began.
     said: BTreeMap<ItemId, Text>,
 }
@@ -94,6 +101,7 @@ impl Run {
             waits: BTreeMap::new(),
             stopping: Stopping::No,
             reply: Vec::new(),
+            search: Search::default(),
             state,
         }
     }
@@ -127,7 +135,9 @@ impl Run {
                     Stop::Denied { .. } => Stopping::Denied,
                 };
             }
-            Event::CallStarted { purpose, .. } => self.call_started(entry, *purpose, out),
+            Event::CallStarted { purpose, line, .. } => {
+                self.call_started(entry, *purpose, *line, out);
+            }
             Event::CallEnded { call, outcome, usage } => {
                 self.call_ended(*call, outcome, *usage, entry.at, out);
             }
@@ -167,6 +177,21 @@ impl Run {
             }
             // Never in a run.
             Event::UndoStarted { .. } | Event::UndoFailed { .. } | Event::Undone { .. } => {}
+            Event::Misread { .. }
+            | Event::Understood { .. }
+            | Event::Expanded { .. }
+            | Event::Scored { .. }
+            | Event::Chosen { .. }
+            | Event::Backtracked { .. }
+            | Event::PathTaken { .. }
+            | Event::Planned { .. }
+            | Event::Judged { .. }
+            | Event::NodeStarted { .. }
+            | Event::Kept { .. }
+            | Event::Refined { .. }
+            | Event::NodeEnded { .. }
+            | Event::Gathered { .. }
+            | Event::Concluded { .. } => self.searched(entry, out),
             // Clients of this dialect have no message for these; a compaction is its own node.
             Event::SessionCreated { .. }
             | Event::Adopted { .. }
@@ -221,15 +246,18 @@ impl Run {
         self.items.values().filter_map(Item::pending)
     }
 
-    fn call_started(&mut self, entry: &LogEntry, purpose: Purpose, out: &mut Out<'_>) {
-        let name = match (purpose, self.begun.agent) {
-            (Purpose::Think, Agent::Dup) => "plan",
-            (Purpose::Think, Agent::React | Agent::Tot | Agent::Got) => "think",
-            (Purpose::Explain { .. }, _) => "explain",
-            (Purpose::Summarise, _) => "compress",
+    fn call_started(
+        &mut self,
+        entry: &LogEntry,
+        purpose: Purpose,
+        line: Option<LineId>,
+        out: &mut Out<'_>,
+    ) {
+        let (span, owns) = match self.place(purpose, line, entry.at, out) {
+            Place::Own(name) => (self.enter(name, entry.at, out), true),
+            Place::Shared(span) => (span, false),
         };
-        let span = self.enter(name, entry.at, out);
-        let call = Call { span, purpose, said: BTreeMap::new() };
+        let call = Call { span, purpose, line, owns, said: BTreeMap::new() };
         self.calls.insert(CallId(entry.seq), call);
     }
 
@@ -241,7 +269,7 @@ impl Run {
         at: Timestamp,
         out: &mut Out<'_>,
     ) {
-        let Some(Call { span, purpose, said }) = self.calls.remove(&id) else { return };
+        let Some(Call { span, purpose, line, owns, said }) = self.calls.remove(&id) else { return };
         self.state.used(usage);
         if let Some(wire::Usage { prompt_tokens, completion_tokens, total_tokens }) =
             usage.map(wire::Usage::from)
@@ -251,6 +279,7 @@ impl Run {
         }
         match outcome {
             CallOutcome::Answered => {}
+            _ if !owns => return,
             CallOutcome::Failed { fault } | CallOutcome::Retried { fault, after_ms: _ } => {
                 let why = short(&fault.message, ERROR_BYTES_MAX);
                 return self.exit(span, Exit::Err(&why), at, out);
@@ -259,10 +288,13 @@ impl Run {
                 return self.exit(span, Exit::Err(INTERRUPTED), at, out);
             }
         }
+        if !owns {
+            return self.shared_ended(id, span, out);
+        }
         let mut changed = Changed { usage: usage.is_some(), ..Changed::default() };
         let mut acts = false;
         match purpose {
-            Purpose::Think => {
+            Purpose::Think if line.is_none() => {
                 let said: Vec<Text> = said.into_values().filter(|text| !text.is_empty()).collect();
                 self.state.thought(&said.concat());
                 acts = self.items.values().any(|item| item.is_pending_of(id));
@@ -276,8 +308,18 @@ impl Run {
                     self.reply = said;
                 }
             }
+            // What was proposed is carried out before it is asked again.
+            Purpose::Expand { .. } => {
+                acts = self.items.values().any(|item| item.is_pending_of(id));
+                changed.calls = acts;
+            }
             // What they told is no part of the conversation that the state shows.
-            Purpose::Explain { .. } | Purpose::Summarise => {}
+            _ => {}
+        }
+        // What it means is read next, and belongs into the same node.
+        if !acts && search::is_read(purpose) {
+            self.search.read_next(id, span, changed);
+            return;
         }
         self.exit(span, Exit::Ok, at, out);
         self.changed(span.node, changed, out);
@@ -331,6 +373,7 @@ impl Run {
     pub(super) fn said(&mut self, id: ItemId, item: &Item, text: &Text) {
         if let (ItemKind::Text, Some(call)) = (&item.kind, self.calls.get_mut(&item.call))
             && call.purpose == Purpose::Think
+            && call.line.is_none()
         {
             call.said.insert(id, text.clone());
         }

@@ -12,10 +12,10 @@ use super::super::wire::{
     PendingCall, ReactState, ReactUpdate, StateMessage, ToolOutcome, Usage as WireUsage,
 };
 
-/// All that `values` shows stays under 64 KiB: the bounds below add up to 53 KiB at most, and
+/// All that `values` shows stays under 64 KiB: the bounds below add up to 59 KiB at most, and
 /// what is around them takes less than 4.
 const MESSAGE_BYTES_MAX: usize = 2 * 1024;
-const MESSAGES_BYTES_MAX: usize = 20 * 1024;
+const MESSAGES_BYTES_MAX: usize = 14 * 1024;
 /// What stands around a message's texts.
 const MESSAGE_FRAME_BYTES: usize = 72;
 const NAME_BYTES_MAX: usize = 128;
@@ -23,6 +23,15 @@ const CALLS_MAX: usize = 16;
 const CALL_ARGUMENTS_BYTES_MAX: usize = 640;
 const RESULTS_MAX: usize = 16;
 const RESULT_BYTES_MAX: usize = 1024;
+/// Of what a strategy shows there is one part or another, never all.
+const UNDERSTOOD_BYTES_MAX: usize = 2 * 1024;
+const CONSTRAINTS_MAX: usize = 16;
+const CONSTRAINT_BYTES_MAX: usize = 256;
+const CANDIDATES_MAX: usize = 32;
+const CANDIDATE_BYTES_MAX: usize = 256;
+const NODES_MAX: usize = 48;
+const NODE_NAME_BYTES_MAX: usize = 64;
+const NODE_TEXT_BYTES_MAX: usize = 80;
 
 #[derive(Default)]
 pub(super) struct State {
@@ -36,6 +45,9 @@ pub(super) struct State {
     usage: Option<Usage>,
     total_usage: Option<Usage>,
     after_last_think: u64,
+    understood: Option<Understood>,
+    tot: Option<Tot>,
+    got: Option<Got>,
 }
 
 /// A call that was proposed and is not done.
@@ -54,6 +66,26 @@ pub(super) struct Changed {
     pub turn_count: bool,
     pub usage: bool,
     pub after_last_think: bool,
+    pub understood: bool,
+    pub tot: bool,
+    pub got: bool,
+}
+
+impl Changed {
+    /// Both.
+    pub fn and(self, other: Changed) -> Changed {
+        Changed {
+            messages: self.messages || other.messages,
+            calls: self.calls || other.calls,
+            results: self.results || other.results,
+            turn_count: self.turn_count || other.turn_count,
+            usage: self.usage || other.usage,
+            after_last_think: self.after_last_think || other.after_last_think,
+            understood: self.understood || other.understood,
+            tot: self.tot || other.tot,
+            got: self.got || other.got,
+        }
+    }
 }
 
 impl State {
@@ -148,6 +180,9 @@ impl State {
             usage: self.usage.map(WireUsage::from),
             total_usage: self.total_usage.map(WireUsage::from),
             message_count_after_last_think: self.after_last_think,
+            understood: self.understood.as_ref(),
+            tot: self.tot.as_ref(),
+            got: self.got.as_ref(),
         }
     }
 
@@ -178,7 +213,67 @@ impl State {
         update.turn_count = changed.turn_count.then_some(self.turn_count);
         update.message_count_after_last_think =
             changed.after_last_think.then_some(self.after_last_think);
+        update.understood = self.understood.as_ref().filter(|_| changed.understood);
+        update.tot = self.tot.as_ref().filter(|_| changed.tot);
+        update.got = self.got.as_ref().filter(|_| changed.got);
         update
+    }
+
+    /// A part of what the problem comes to.
+    pub(super) fn understood(&mut self, goal: Option<&str>, constraints: &[Text], context: &str) {
+        let understood = self.understood.get_or_insert_default();
+        match goal {
+            Some(goal) => understood.core_goal = short(goal, UNDERSTOOD_BYTES_MAX),
+            None => {
+                let shown = constraints.iter().take(CONSTRAINTS_MAX);
+                let shown = shown.map(|one| short(one, CONSTRAINT_BYTES_MAX));
+                understood.key_constraints = shown.collect();
+                understood.relevant_context = short(context, UNDERSTOOD_BYTES_MAX);
+            }
+        }
+    }
+
+    pub(super) fn proposed(&mut self, candidates: &[&str]) {
+        let tot = self.tot.get_or_insert_default();
+        tot.chosen = None;
+        tot.candidates = shown(candidates.iter().copied());
+    }
+
+    pub(super) fn chosen(&mut self, depth: u32, candidates: &[Text], chosen: Option<usize>) {
+        let tot = self.tot.get_or_insert_default();
+        tot.depth = depth;
+        if !candidates.is_empty() {
+            tot.candidates = shown(candidates.iter().map(|text| &**text));
+            tot.chosen = chosen;
+        }
+    }
+
+    pub(super) fn node(&mut self, name: &str, state: NodeState) {
+        let got = self.got.get_or_insert_default();
+        let name = short(name, NODE_NAME_BYTES_MAX);
+        if got.node_states.len() < NODES_MAX || got.node_states.contains_key(&name) {
+            got.node_states.insert(name, state);
+        }
+    }
+}
+
+fn shown<'a>(candidates: impl Iterator<Item = &'a str>) -> Vec<String> {
+    candidates.take(CANDIDATES_MAX).map(|text| short(text, CANDIDATE_BYTES_MAX)).collect()
+}
+
+impl NodeState {
+    pub(super) fn new(status: Status) -> NodeState {
+        NodeState { status, result: None, error: None }
+    }
+
+    pub(super) fn done(result: &str) -> NodeState {
+        let result = Some(short(result, NODE_TEXT_BYTES_MAX));
+        NodeState { result, ..NodeState::new(Status::Done) }
+    }
+
+    pub(super) fn failed(error: &str) -> NodeState {
+        let error = Some(short(error, NODE_TEXT_BYTES_MAX));
+        NodeState { error, ..NodeState::new(Status::Failed) }
     }
 }
 

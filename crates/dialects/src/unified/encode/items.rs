@@ -52,12 +52,12 @@ pub(super) struct Ended<'e> {
 }
 
 impl Item {
-    /// `purpose` is its call's, where that is known.
-    pub(super) fn new(kind: &ItemKind, purpose: Option<Purpose>) -> Item {
-        let shown = |otherwise| match purpose {
-            Some(Purpose::Think | Purpose::Explain { .. }) | None => otherwise,
-            // A summary is no part of the conversation that clients see.
-            Some(Purpose::Summarise) => Shown::Nowhere,
+    /// `manner` is that of its call's texts, where that is known.
+    pub(super) fn new(kind: &ItemKind, manner: Option<Manner>) -> Item {
+        let shown = |otherwise| match manner {
+            Some(Manner::Said) | None => otherwise,
+            Some(Manner::Thought) => Shown::Reasoning,
+            Some(Manner::Nowhere) => Shown::Nowhere,
         };
         match kind {
             ItemKind::Text => Item::Text(shown(Shown::Message)),

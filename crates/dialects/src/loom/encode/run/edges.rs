@@ -28,8 +28,11 @@ impl Run {
         self.started(out);
         let calls = self.calls.values().map(|call| call.span.node);
         let acts = self.acts.values().map(|act| act.span.node);
-        let mut open: Vec<Node> = calls.chain(acts).collect();
+        let search = self.search.spans().map(|span| span.node);
+        let mut open: Vec<Node> = calls.chain(acts).chain(search).collect();
         open.sort();
+        // Several calls may share one.
+        open.dedup();
         for node in open {
             self.tell(Some(node), &Told::NodeEnter { id: node.name }, out);
         }
@@ -48,8 +51,9 @@ impl Run {
     ) {
         let calls = self.calls.values().map(|call| call.span);
         let acts = self.acts.values().map(|act| act.span);
-        let mut open: Vec<Span> = calls.chain(acts).collect();
+        let mut open: Vec<Span> = calls.chain(acts).chain(self.search.spans()).collect();
         open.sort_by_key(|span| span.node);
+        open.dedup_by_key(|span| span.node);
         match outcome {
             Outcome::Completed => {
                 for span in open {
