@@ -309,6 +309,7 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
             retries_max: config.model.retries_max,
             compact_at: (config.context.threshold * 1_000.0).round() as u64,
             overhead: Overhead::default(),
+            bounds: polyloop_session::strategy::bounds::Bounds::DEFAULT,
             budget: config.context.budget,
         },
         settings: Settings {

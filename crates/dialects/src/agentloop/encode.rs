@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use polyloop_session::context::{ContextInfo, Filled};
-use polyloop_session::event::{CallOutcome, Level, Outcome, Purpose, Work};
+use polyloop_session::event::{CallOutcome, Level, LineId, Outcome, Purpose, Work};
 use polyloop_session::item::{End, Fault, ItemKind, ToolResult, Usage};
 use polyloop_session::policy::Judgement;
 use polyloop_session::shown;
@@ -18,25 +18,27 @@ use polyloop_session::{
 };
 use serde::Serialize;
 
-use super::wire::{ApplyPatch, Message, Payload, ResponseItem, Settled, ShellAction, TextPart};
+use super::wire::{ApplyPatch, Message, Payload, ResponseItem, Settled, ShellAction};
 use crate::conn::Out;
 use crate::ids::{IdKind, Ids};
+use crate::progress::{self, Manner, Progress};
 use crate::{Encoder, Frame, Reply, is_asked, request, to_json};
 
 mod parts;
 
 use parts::{
     adopted, asking, asking_outside, assistant, call_output, context_info, decision, error,
-    percent, shown_call, strategy_name, system,
+    percent, reasoning, shown_call, strategy_name, system,
 };
 
 pub(super) struct AgentloopEncoder {
     ids: Ids,
     turn: Option<(TurnId, Work)>,
-    calls: BTreeMap<CallId, Purpose>,
+    calls: BTreeMap<CallId, (Purpose, Option<LineId>)>,
     items: BTreeMap<ItemId, Item>,
     /// Open waits in order; only the first is presented.
     waits: BTreeMap<WaitId, (ItemId, Ask)>,
+    progress: Progress,
     /// The presented wait went out in a message that somebody read.
     presented: Option<(WaitId, bool)>,
 }
@@ -454,7 +456,7 @@ impl Encoder for AgentloopEncoder {
     fn growth(&mut self, growth: &Growth, out: &mut Out<'_>) {
         let is_text =
             matches!(self.items.get(&growth.item), Some(Item { kind: ItemKind::Text, .. }));
-        if growth.stream != Stream::Text || !is_text || !self.shows_text(growth.item) {
+        if growth.stream != Stream::Text || !is_text || self.manner(growth.item) != Manner::Said {
             return;
         }
         if let Some(fresh) = out.fresh(growth) {

@@ -17,6 +17,7 @@ use serde::de::IgnoredAny;
 
 use super::wire::Told;
 use crate::conn::Out;
+use crate::progress::{self, Manner, Progress};
 use crate::{Encoder, Frame, Reply, bounded, is_asked, to_json};
 
 mod asked;
@@ -325,7 +326,7 @@ impl Turn {
             | (ItemKind::Text, Some((Purpose::Explain { .. }, _) | (_, Manner::Thought))) => {
                 tell(out, Told::AgentThinking { reasoning: text });
             }
-            (ItemKind::Text, Some((_, Manner::Said | Manner::Nowhere))) => {
+            (ItemKind::Text, Some((_, Manner::Said))) => {
                 if let Some(call) = call {
                     call.texts.insert(id, text.clone());
                 }

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use polyloop_session::event::{
-    Adopted, CallOutcome, Level, Outcome, Purpose, Setting, Window, Work,
+    Adopted, CallOutcome, Level, LineId, Outcome, Purpose, Setting, Window, Work,
 };
 use polyloop_session::item::{Part, Usage};
 use polyloop_session::wait::Who;
@@ -21,6 +21,7 @@ use super::wire::{
 };
 use crate::Encoder;
 use crate::conn::Out;
+use crate::progress::{self, Progress};
 use crate::tools::unified_name;
 
 mod items;
@@ -46,6 +47,7 @@ pub(super) struct UnifiedEncoder {
     calls: BTreeMap<CallId, Call>,
     items: BTreeMap<ItemId, Item>,
     waits: BTreeMap<WaitId, Wait>,
+    progress: Progress,
     /// What was passed through in this turn.
     raws: u64,
 }
@@ -267,6 +269,7 @@ impl UnifiedEncoder {
         self.calls.clear();
         self.items.clear();
         self.waits.clear();
+        self.progress.forget();
         self.raws = 0;
     }
 

@@ -5,12 +5,15 @@
 
 use std::collections::VecDeque;
 
+use polyloop_session::Text;
 use polyloop_session::item::Usage;
 
 use super::super::short::{json_bytes, short};
 use super::super::wire::{
-    PendingCall, ReactState, ReactUpdate, StateMessage, ToolOutcome, Usage as WireUsage,
+    Got, PendingCall, ReactState, ReactUpdate, StateMessage, ToolOutcome, Tot, Understood,
+    Usage as WireUsage,
 };
+pub(super) use super::super::wire::{NodeState, Status};
 
 /// All that `values` shows stays under 64 KiB: the bounds below add up to 59 KiB at most, and
 /// what is around them takes less than 4.

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use polyloop_session::event::Purpose;
 use polyloop_session::item::{End, FileChange, ItemKind, Operation, ToolResult};
 use polyloop_session::policy::Judgement;
 use polyloop_session::{Growth, ItemId, Seq, Stream, Text};
@@ -11,6 +10,7 @@ use serde_json::Value;
 
 use super::parts::{Parts, stream};
 use crate::conn::Out;
+use crate::progress::Manner;
 use crate::is_asked;
 use crate::tools::unified_name;
 use crate::unified::wire::{
@@ -116,6 +116,11 @@ impl Item {
             Item::Tool { proposal: Some(proposal), .. } => proposal.completed(id, ended, cwd, out),
         }
     }
+}
+
+/// A sentence on the way to an answer.
+pub(super) fn thought(text: &str, out: &mut Parts<'_, '_>) {
+    out.tell(&AssistantReasoning { text });
 }
 
 impl Shown {
