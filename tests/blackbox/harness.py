@@ -161,6 +161,12 @@ class Server:
         self.test.closing.append(client.drop)
         return client
 
+    def watcher(self, path="/ws/s1"):
+        """A client that surely is attached: nothing is read from a socket before it is."""
+        client = self.client(path)
+        assert client.ws.ping().wait(WAIT_SECS), "a ping is not answered"
+        return client
+
     def http(self, method, path, headers=None, body=None):
         connection = http.client.HTTPConnection(self.host.strip("[]"), self.port, timeout=WAIT_SECS)
         try:

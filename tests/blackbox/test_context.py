@@ -62,7 +62,7 @@ def test_the_strategies_have_their_names(t):
 def test_manual_compaction(t):
     server = t.server()
     client = filled(server)
-    watcher = server.client()
+    watcher = server.watcher()
     before = info(client)
     client.send("manual_compact")
     frames = client.until("agent_finished")

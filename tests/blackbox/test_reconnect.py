@@ -32,7 +32,7 @@ def merged(frames):
 
 def test_two_clients_see_the_same(t):
     server = t.server()
-    one, two = server.client(), server.client()
+    one, two = server.client(), server.watcher()
     one.say(f"think: hm\nsay: begin\nrun: touch a\n{LONG}\nfail: 500")
     for client in (one, two):
         client.until("approval_request")

@@ -188,8 +188,10 @@ pub(crate) fn calibrated(used: u64, counted: u64, left: u64) -> Option<(u64, u64
     if used == 0 {
         return Some((counted, left));
     }
-    let after = u128::from(used) * u128::from(left) / u128::from(counted);
-    Some((used, u64::try_from(after).unwrap_or(u64::MAX)))
+    // What is left is never nothing for being little.
+    let after = (u128::from(used) * u128::from(left)).div_ceil(u128::from(counted));
+    let after = u64::try_from(after).unwrap_or(u64::MAX);
+    (after < used).then_some((used, after))
 }
 
 /// The last piece before the newest steps of a turn, which stay: a step is what one model call
@@ -271,4 +273,18 @@ pub(crate) fn cuts_before(line: &Line, turn: TurnId) -> bool {
 pub fn tokens_after(line: &Line, upto: Seq, turn: Option<TurnId>, summary_tokens: u64) -> u64 {
     let kept = line.pieces().iter().filter(|piece| piece.stays(upto, turn));
     kept.fold(summary_tokens, |sum, piece| sum.saturating_add(piece.tokens))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_never_nothing_for_being_little() {
+        assert_eq!(calibrated(10, 3, 2), Some((10, 7)));
+        assert_eq!(calibrated(2, 300, 1), Some((2, 1)));
+        assert_eq!(calibrated(1, 3, 2), None, "a token that was measured cannot become less");
+        assert_eq!(calibrated(0, 3, 2), Some((3, 2)), "nothing was measured");
+        assert_eq!(calibrated(10, 3, 3), None);
+    }
 }
