@@ -220,6 +220,7 @@ impl<'a> Choices<'a> {
         let run = RunOptions {
             agent: self.agent(),
             adaptive: self.maybe(),
+            bounds: None,
             cwd: self.maybe_text(),
             calls_max: self.maybe().then(|| self.number() as u32),
             verbose: self.maybe(),
@@ -356,7 +357,7 @@ impl<'a> Choices<'a> {
                     self.one(&[Purpose::Think, Purpose::Explain { wait }, Purpose::Summarise]);
                 let (model, tokens_max) = (self.text(), self.number());
                 let overhead_tokens = self.maybe().then(|| self.number());
-                Event::CallStarted { purpose, model, tokens_max, overhead_tokens }
+                Event::CallStarted { purpose, model, tokens_max, overhead_tokens, line: None }
             }
             10 => Event::CallEnded {
                 call: CallId(self.seq()),
@@ -447,6 +448,7 @@ impl<'a> Choices<'a> {
                 tokens_before: self.number(),
                 tokens_after: self.number(),
                 window,
+                line: None,
             };
         }
         Event::Compacted {
@@ -457,6 +459,7 @@ impl<'a> Choices<'a> {
             tokens_before: self.number(),
             tokens_after: self.number(),
             window,
+            line: None,
         }
     }
 

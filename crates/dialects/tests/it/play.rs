@@ -10,6 +10,7 @@ use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult};
 use polyloop_session::policy::{Effect, Judgement, Mode, Rule, Says};
 use polyloop_session::retry::TOO_LONG_CODE;
 use polyloop_session::state::{Call, Item, ToolPhase};
+use polyloop_session::strategy::bounds::Bounds;
 use polyloop_session::wait::Then;
 use polyloop_session::{
     Answerable, CallId, Chance, Command, Delivery, Event, Growth, Heal, ItemId, Limits, LogEntry,
@@ -32,6 +33,7 @@ const LIMITS: Limits = Limits {
     compact_at: 800,
     overhead: Overhead { instructions: 0, tools: 0 },
     budget: Budget { cost_micros_max: None, tokens_max: None },
+    bounds: Bounds::DEFAULT,
 };
 
 /// Stands in all that only providers may see.

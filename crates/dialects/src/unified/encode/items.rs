@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::parts::{Parts, stream};
 use crate::conn::Out;
-use crate::progress::Manner;
 use crate::is_asked;
+use crate::progress::Manner;
 use crate::tools::unified_name;
 use crate::unified::wire::{
     AssistantMessage, AssistantReasoning, CallName, CommandOutput, FileChanged, FileOperation,
