@@ -22,7 +22,7 @@ use super::super::{DAMAGED_CODE, Damage, Folded, Spent, Summary};
 use super::disk::{Access, Disk};
 
 /// Goes up when the file's form changes, or how lines are read and numbered.
-const INDEX_VERSION: u32 = 2;
+const INDEX_VERSION: u32 = 3;
 const TITLE: &str = "polyloop-index";
 /// So much of the session's file before the place is compared.
 const NEAR_BYTES_MAX: u64 = 4 * 1024;
