@@ -16,8 +16,8 @@ class Case:
         self.model = Thinker(answers, test=s.t)
         own = AGENTS.get(name, {"agent": name})
         self.agent = own["agent"]
-        self.env = self.model.settings(ALLOW_BYPASS="true", MODEL_RETRIES="2",
-                                       **own.get("env", {}), **env)
+        self.env = {**self.model.settings(ALLOW_BYPASS="true", MODEL_RETRIES="2"),
+                    **own.get("env", {}), **env}
         self.server = s.server(env=self.env)
         wish = {"permission_mode": "suggest"} if asks else {}
         self.session = unasked(self.server, agent=self.agent, **wish)
