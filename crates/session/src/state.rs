@@ -104,6 +104,10 @@ pub struct Interrupted {
     pub by_person: bool,
     /// What it was to do otherwise than the settings say; so does what takes it up.
     pub run: Option<Box<RunOptions>>,
+    /// How it was worked; so is what takes it up, whatever was set since.
+    pub agent: Agent,
+    /// Its search was over, and what it found is in the conversation.
+    pub searched: bool,
     /// How far its search had come. Never kept: it is folded from the log.
     #[serde(skip)]
     pub left: Option<Box<Left>>,
@@ -449,7 +453,7 @@ impl State {
         let id = TurnId(seq);
         let settings = self.settings.as_ref();
         let calls_max = settings.map_or(CALLS_PER_TURN_MAX, |s| s.calls_max);
-        let (mut client_ref, mut run, mut search) = (None, None, None);
+        let (mut client_ref, mut run, mut search, mut searched) = (None, None, None, false);
         let origin = match work {
             Work::Message { message } => {
                 let Some(at) = self.queue.iter().position(|q| q.id == *message) else { return };
@@ -469,6 +473,7 @@ impl State {
                     self.line.push(seq, tokens, Piece::User { content: vec![text] });
                 }
                 run = left.as_ref().and_then(|left| left.run.clone());
+                searched = left.as_ref().is_some_and(|left| left.searched);
                 match left {
                     // Nobody asked for it, so whoever began it is who can answer.
                     Some(left) if &*by.via == AUTO_RESUME_VIA => left.origin,
@@ -490,6 +495,8 @@ impl State {
         let mut turn = Turn::new(begun, calls_max);
         if let Some(search) = search {
             turn.take_up(*search);
+        } else if searched {
+            turn.method.finish();
         }
         self.turn = Some(turn);
     }
@@ -518,14 +525,16 @@ impl State {
                 None => false,
             };
             let (id, origin, run) = (turn.id, turn.origin.clone(), turn.run.clone());
+            let (agent, searched) = (turn.agent, turn.method.is_done());
             let left = turn.left();
-            self.interrupted = Some(Interrupted { turn: id, origin, by_person, run, left });
+            let left = Interrupted { turn: id, origin, by_person, run, agent, searched, left };
+            self.interrupted = Some(left);
         }
     }
 }
 
 /// Model calls a turn may make when nothing else was said.
-pub const CALLS_PER_TURN_MAX: u32 = 100;
+pub const CALLS_PER_TURN_MAX: u32 = 200;
 
 /// A rough count for texts that came without one: four bytes make a token.
 pub fn estimate_tokens(bytes: usize) -> u64 {

@@ -8,5 +8,6 @@ mod strategies {
     mod got;
     mod order;
     mod play;
+    mod resume;
     mod tot;
 }

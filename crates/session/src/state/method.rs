@@ -54,6 +54,16 @@ impl Method {
         }
     }
 
+    /// What was to be found is found already.
+    pub(super) fn finish(&mut self) {
+        match self {
+            Method::React => {}
+            Method::Dup(dup) => dup.understood = true,
+            Method::Tot(tree) => tree.taken = true,
+            Method::Got(graph) => graph.gathered = true,
+        }
+    }
+
     pub(super) fn parent(&self, thought: ThoughtId) -> Option<ThoughtId> {
         match self {
             Method::Tot(tree) => tree.thoughts.get(&thought).and_then(|thought| thought.parent),
