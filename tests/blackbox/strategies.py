@@ -268,3 +268,95 @@ def refuse(handler, status):
     handler.send_header("content-length", str(len(words)))
     handler.end_headers()
     handler.wfile.write(words)
+
+
+# A small world that all ways to think can be tried in. What it says depends on what was asked
+# alone, and its answers tell which way was taken.
+
+THOUGHTS = {"": ["A", "B", "C"]}
+VALUES = {"A": "likely", "B": "sure", "C": "impossible"}
+PLAN = [
+    {"id": "alpha", "task": "count alpha"},
+    {"id": "beta", "task": "count beta", "attempts": 2, "refine": 1},
+    {"id": "gamma", "task": "add up", "needs": ["alpha", "beta"]},
+    {"id": "delta", "task": "check alpha", "needs": ["alpha"]},
+]
+INNER = [{"id": "one", "task": "beta one"}, {"id": "two", "task": "beta two"}]
+
+
+def ran(name):
+    """A command that leaves a trace, and goes on for as long as a file is there."""
+    return bash(f"echo {name} >> ran; touch at-{name}; while [ -e hold-{name} ]; "
+                "do sleep 0.02; done")
+
+
+def plan(nodes):
+    return f"Here is my plan:\n```json\n{json.dumps({'nodes': nodes})}\n```"
+
+
+def world(asked):
+    done = len(asked.since)
+    if asked.kind == "question":
+        return "Which number is in the file?"
+    if asked.kind == "information":
+        return '{"constraints": ["it is whole"], "context": "number.txt"}'
+    if asked.kind == "expand":
+        if not asked.about and "at-" not in asked.whole() and not results(asked):
+            return [call("ls", path=".")]
+        last = [] if not asked.about else [asked.about + one for one in "12"]
+        ways = [{"thought": way, "final": bool(last)} for way in last or THOUGHTS[""]]
+        return json.dumps({"thoughts": ways})
+    if asked.kind == "value":
+        return f"Let me see.\n{VALUES.get(asked.about, 'likely' if '1' in asked.about else 'sure')}"
+    if asked.kind == "vote":
+        return "The best is 2."
+    if asked.kind == "plan":
+        return plan(INNER if asked.about else PLAN)
+    if asked.kind == "judge":
+        return "complex" if asked.about == "count beta" else "simple"
+    if asked.kind == "score":
+        return "7"
+    if asked.kind == "refine":
+        return "beta is 2, surely"
+    if asked.kind == "summary":
+        return "They want to know the number."
+    if asked.kind == "task":
+        if asked.about == "count alpha" and not done:
+            return [ran("alpha")]
+        return {"count alpha": "alpha is 1", "count beta": "beta is 2", "check alpha": "alpha ok",
+                "beta one": "one is 1", "beta two": "two is 1", "add up": "the sum is 3",
+                }.get(asked.about, "done")
+    if asked.kind == "gather":
+        if done == 0 and "beta one" not in asked.whole().rpartition(GATHERED)[0].rpartition(
+                "What they came to:")[2]:
+            return [ran("gather")]
+        return "Together: " + "; ".join(found(asked))
+    if asked.kind == "path":
+        if not done:
+            return [ran("path")]
+        note = asked.whole().rpartition(FOLLOW["path"])[2]
+        return "The way is " + ", ".join(re.findall(r"^\d+\. (\w+)$", note, re.M)) + "."
+    if asked.kind == "solve":
+        return "The number is 7." if done else [ran("solve")]
+    return "Well." if done or "Run" not in asked.about else [ran("think")]
+
+
+def results(asked):
+    return [one for one in asked.messages if one["role"] == "tool"]
+
+
+def found(asked):
+    """What the sub-tasks came to, as a note tells it."""
+    note = asked.whole().rpartition("What they came to:")[2].rpartition(GATHERED)[0]
+    return re.findall(r"\):\n(.*)", note)
+
+
+# Every way to think: how it is asked for, and how its answer in that world begins.
+AGENTS = {
+    "dup": {"agent": "dup"},
+    "tot": {"agent": "tot"},
+    "tot_depth": {"agent": "tot", "env": {"TOT_SEARCH": "depth", "TOT_ACCEPT": "1"}},
+    "tot_vote": {"agent": "tot", "env": {"TOT_JUDGE": "vote", "TOT_SAMPLES": "3"}},
+    "got": {"agent": "got"},
+    "got_adaptive": {"agent": "got", "env": {"GOT_ADAPTIVE": "true"}},
+}

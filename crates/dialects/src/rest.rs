@@ -18,8 +18,9 @@ pub struct SessionInfo<'a> {
     event_count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: &'a Option<Text>,
-    /// What a turn is worked by, unless a run says otherwise.
-    agent: Agent,
+    /// What a turn is worked by, unless a run says otherwise; absent is react.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<Agent>,
     /// Absent as long as no model was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Cost>,
@@ -35,6 +36,7 @@ impl<'a> SessionInfo<'a> {
         usage: Option<Cost>,
     ) -> Self {
         let (start_time, last_update_time) = (iso(start), iso(last));
+        let agent = Some(agent).filter(|agent| *agent != Agent::React);
         SessionInfo { id, start_time, last_update_time, event_count: lines, title, agent, usage }
     }
 }

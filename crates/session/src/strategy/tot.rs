@@ -26,11 +26,12 @@ pub(crate) fn next(desk: &Desk<'_>, tree: &Tree) -> Vec<Event> {
         return events;
     }
     let open = expand(&mut engine, tree);
-    if open || !engine.events.is_empty() {
+    if open || engine.fault.is_some() || !engine.events.is_empty() {
         return settled(engine, tree);
     }
     let candidates = tree.candidates();
-    if weigh(&mut engine, tree, &candidates) || !engine.events.is_empty() {
+    let open = weigh(&mut engine, tree, &candidates);
+    if open || engine.fault.is_some() || !engine.events.is_empty() {
         return settled(engine, tree);
     }
     let weighed = weighed(&engine, tree, &candidates);
