@@ -90,7 +90,9 @@ def text(message):
 def about(kind, said):
     """What a question is about: the last thought, or the sub-task."""
     if kind in ("expand", "value"):
-        steps = re.findall(r"^\d+\. (.*)$", said, re.M)
+        # An earlier search may have left a note with steps of its own.
+        told = max(said.rfind(words) for words in ("No step was taken yet", "The steps so far:"))
+        steps = re.findall(r"^\d+\. (.*)$", said[told:], re.M)
         return steps[-1] if steps else ""
     if kind in ("judge", "score", "refine", "plan"):
         found = re.search(r"(?:sub-tasks is: |The sub-task: |split it\s+further: )(.*)", said)
