@@ -36,6 +36,8 @@ QUESTIONS = [
     ("refine", r"Improve this result of a sub-task"),
     ("summary", r"Summarise the conversation above"),
 ]
+# What it could not be read from is asked once more, behind what was said.
+AGAIN = "Reply again, exactly in the form I asked for"
 TASK = "Your sub-task: "
 GATHERED = "Put the results together and answer"
 FOLLOW = {"path": "Several ways were weighed", "solve": "You have looked at the problem",
@@ -65,7 +67,7 @@ class Asked:
                     return kind, "", results
             if kind := self._asks(said):
                 return kind, about(kind, said), results
-            if "Go on with the work that was interrupted" in said:
+            if "Go on with the work that was interrupted" in said or AGAIN in said:
                 continue
             return "think", said, results
         return "think", "", []
