@@ -37,6 +37,7 @@ QUESTIONS = [
     ("summary", r"Summarise the conversation above"),
 ]
 TASK = "Your sub-task: "
+AGAIN = "Reply again, exactly in the form I asked for"
 GATHERED = "Put the results together and answer"
 FOLLOW = {"path": "Several ways were weighed", "solve": "You have looked at the problem",
           "gather": GATHERED}
@@ -65,7 +66,7 @@ class Asked:
                     return kind, "", results
             if kind := self._asks(said):
                 return kind, about(kind, said), results
-            if "Go on with the work that was interrupted" in said:
+            if "Go on with the work that was interrupted" in said or AGAIN in said:
                 continue
             return "think", said, results
         return "think", "", []
@@ -184,6 +185,10 @@ class Thinker:
     def asked(self, kind=None):
         with self.lock:
             return [one for one in self.requests if kind in (None, one.kind)]
+
+    def asked_now(self):
+        """The same, for who is asked."""
+        return list(self.requests)
 
     def _applies(self, asked):
         for rule in self.rules:
