@@ -230,7 +230,8 @@ impl LogError {
     }
 }
 
-/// What a session's entries add up to, with the places where its turns begin.
+/// What a session's entries add up to, with the places where whoever follows it may
+/// begin.
 #[derive(Default)]
 pub struct Folded {
     pub state: State,
@@ -248,7 +249,7 @@ pub const DAMAGED_CODE: &str = "damaged_file";
 impl Folded {
     pub fn take(&mut self, entry: &LogEntry) {
         match &entry.event {
-            Event::TurnStarted { .. } => self.turns.push(entry.seq),
+            event if event.is_beginning() => self.turns.push(entry.seq),
             Event::Noticed { code, text, .. } if &**code == DAMAGED_CODE => {
                 self.damage_told = Some(text.clone());
             }

@@ -110,7 +110,11 @@ impl Out<'_> {
         while !text.is_char_boundary(from) {
             from -= 1;
         }
-        self.sent.bytes.insert((item, stream), offset.saturating_add(text.len() as u64));
+        let end = offset.saturating_add(text.len() as u64);
+        // Of what has no characters yet there is no place.
+        if end > 0 {
+            self.sent.bytes.insert((item, stream), end);
+        }
         let fresh = &text[from..];
         (!fresh.is_empty()).then_some(fresh)
     }

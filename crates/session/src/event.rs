@@ -389,6 +389,21 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Whoever follows a session may begin before it: what comes after names nothing further back,
+    /// but for queued messages. A search that is taken up does, and a compaction may stand between.
+    pub fn is_beginning(&self) -> bool {
+        match self {
+            Event::TurnStarted { work, agent, .. } => match work {
+                Work::Message { .. } => true,
+                Work::Resume { .. } => agent.is_none(),
+                Work::Compact { .. } => false,
+            },
+            _ => false,
+        }
+    }
+}
+
 /// A line beside the session's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

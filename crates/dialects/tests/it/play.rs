@@ -5,12 +5,12 @@ use std::sync::Arc;
 use polyloop_session::budget::Budget;
 use polyloop_session::command::{Send, Target, WaitReply};
 use polyloop_session::context::{Overhead, Strategy, WindowSize};
-use polyloop_session::event::{Level, Purpose, RunOptions, Setting};
+use polyloop_session::event::{Agent, Level, Purpose, RunOptions, Setting};
 use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult};
 use polyloop_session::policy::{Effect, Judgement, Mode, Rule, Says};
 use polyloop_session::retry::TOO_LONG_CODE;
 use polyloop_session::state::{Call, Item, ToolPhase};
-use polyloop_session::strategy::bounds::Bounds;
+use polyloop_session::strategy::bounds::{Bounds, Judge, Search, Wanted};
 use polyloop_session::wait::Then;
 use polyloop_session::{
     Answerable, CallId, Chance, Command, Delivery, Event, Growth, Heal, ItemId, Limits, LogEntry,
@@ -172,8 +172,7 @@ impl Play {
     fn say_to(&mut self, text: &str, delivery: Delivery, run: bool) {
         let (content, origin) = (parts(text), origin());
         let (client_ref, tokens) = (Some("m".into()), 90);
-        let verbose = text.len().is_multiple_of(2);
-        let run = run.then(|| Box::new(RunOptions { verbose, ..RunOptions::default() }));
+        let run = run.then(|| Box::new(run_of(text)));
         let send = Send { content, origin, client_ref, delivery, tokens, run };
         self.command(Command::Send(Box::new(send)));
     }
@@ -222,10 +221,13 @@ impl Play {
     }
 
     fn write(&mut self, call: Pick, blocks: &[(Kind, String)]) {
+        let of = choose(&self.calls(), call);
+        let turn = self.now.state.turn();
+        let purpose = of.and_then(|of| turn?.calls.get(&of)).map(|call| call.purpose);
         for (number, (kind, text)) in blocks.iter().enumerate() {
             self.begin(call, *kind);
             let last = self.growing().last().copied();
-            self.grow(last, &written(*kind, text));
+            self.grow(last, &written(*kind, purpose, text));
             let open = self.items(|item| item.tool.is_none(), |_, item| (item.call, item.block));
             let whole = number == 1 || text.is_empty();
             if let Some((call, block)) = open.last().filter(|_| whole) {
@@ -352,14 +354,63 @@ fn effect_of(item: &Item) -> Option<Effect> {
 }
 
 /// What a model writes in a block of that kind.
-fn written(kind: Kind, text: &str) -> String {
+fn written(kind: Kind, purpose: Option<Purpose>, text: &str) -> String {
     match kind {
+        // Not always what was asked for.
+        Kind::Text if text.len() % 4 != 3 => fitting(purpose, text),
         Kind::Text | Kind::Reasoning | Kind::Tool => text.to_string(),
         Kind::Question => {
             let options = json!([{"label": "Red"}, {"label": "Blue", "description": "like sky"}]);
             json!({"questions": [{"question": text, "options": options}]}).to_string()
         }
         Kind::Plan => json!({ "plan": text }).to_string(),
+    }
+}
+
+/// What answers a strategy's question.
+fn fitting(purpose: Option<Purpose>, text: &str) -> String {
+    let odd = !text.len().is_multiple_of(2);
+    match purpose {
+        Some(Purpose::Information) => json!({"constraints": [text], "context": text}).to_string(),
+        Some(Purpose::Expand { .. }) => {
+            let thought = |end: bool| json!({"thought": text, "final": end});
+            json!({"thoughts": [thought(false), thought(odd)]}).to_string()
+        }
+        Some(Purpose::Value { .. } | Purpose::Score { .. }) => {
+            format!("{text}\n{}/10", text.len() % 11)
+        }
+        Some(Purpose::Vote { .. }) => format!("{text}\n{}", 1 + text.len() % 2),
+        Some(Purpose::Judge { .. }) => if odd { "complex" } else { "simple" }.to_string(),
+        Some(Purpose::Plan { .. }) => {
+            let needs = if odd { json!(["a"]) } else { json!([]) };
+            let second = json!({"id": "b", "task": text, "needs": needs, "refine": 1});
+            json!({"nodes": [{"id": "a", "task": text, "attempts": 2}, second]}).to_string()
+        }
+        _ => text.to_string(),
+    }
+}
+
+/// A run of any agent, in small bounds.
+fn run_of(text: &str) -> RunOptions {
+    let size = text.len();
+    let agent = [Agent::React, Agent::Dup, Agent::Tot, Agent::Got][size % 4];
+    let search = if size % 8 < 4 { Search::Breadth } else { Search::Depth };
+    let judge = if size.is_multiple_of(3) { Judge::Vote } else { Judge::Value };
+    let bounds = Wanted {
+        tot_proposals: Some(2),
+        tot_samples: Some(1 + size as u32 % 2),
+        tot_depth: Some(2),
+        tot_search: Some(search),
+        tot_judge: Some(judge),
+        got_nodes_total: Some(5),
+        ..Wanted::default()
+    };
+    RunOptions {
+        agent: Some(agent),
+        adaptive: size % 8 > 3,
+        verbose: size.is_multiple_of(2),
+        bounds: Some(Box::new(bounds)),
+        ..RunOptions::default()
     }
 }
 

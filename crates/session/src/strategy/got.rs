@@ -183,7 +183,7 @@ fn nested(engine: &mut Engine<'_>, graph: &Graph, id: NodeId) {
             Event::Gathered { node: Some(id), note, tokens }
         }
         all => {
-            let outcome = NodeOutcome::Failed { fault: all_failed(all) };
+            let outcome = NodeOutcome::Failed { fault: all_failed(graph, all) };
             Event::NodeEnded { node: id, outcome }
         }
     };
@@ -318,19 +318,31 @@ fn gathered(engine: &Engine<'_>, graph: &Graph) -> Event {
             Event::Gathered { node: None, note, tokens }
         }
         all => {
-            let outcome = Outcome::Failed { fault: all_failed(all) };
+            let outcome = Outcome::Failed { fault: all_failed(graph, all) };
             Event::TurnEnded { outcome, usage: engine.desk.turn.usage }
         }
     }
 }
 
-fn all_failed(nodes: &[&Node]) -> Fault {
-    let why = nodes.iter().find_map(|node| match &node.outcome {
-        Some(NodeOutcome::Failed { fault }) => Some(format!("{}: {}", node.name, fault.message)),
-        _ => None,
-    });
-    let why = why.unwrap_or_else(|| "what they need failed".to_owned());
-    Fault::new(FAILED_CODE, format!("Every sub-task that the answer needs failed. {why}"))
+fn all_failed(graph: &Graph, nodes: &[&Node]) -> Fault {
+    let why = nodes.iter().find_map(|node| failure(graph, node));
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    Fault::new(FAILED_CODE, format!("Every sub-task that the answer needs failed{why}"))
+}
+
+/// Why one failed, or what it needs; a plan has no cycles, so that comes to an end.
+fn failure(graph: &Graph, node: &Node) -> Option<String> {
+    let mut node = node;
+    for _ in 0..=graph.nodes.len() {
+        match node.outcome.as_ref()? {
+            NodeOutcome::Failed { fault } => {
+                return Some(format!("{}: {}", node.name, fault.message));
+            }
+            NodeOutcome::Skipped { missing } => node = graph.nodes.get(missing)?,
+            NodeOutcome::Done { .. } => return None,
+        }
+    }
+    None
 }
 
 /// What is recorded where the graph waits; its end where it can make no more calls.

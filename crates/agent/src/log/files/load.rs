@@ -233,11 +233,12 @@ impl Pass {
         match entry.event {
             // Another program's line is its own; there is nothing to complete.
             Event::Adopted { .. } => self.turn.clear(),
-            Event::TurnStarted { .. } => {
-                self.turn.clear();
+            _ => {
+                if entry.event.is_beginning() {
+                    self.turn.clear();
+                }
                 self.turn.push(entry);
             }
-            _ => self.turn.push(entry),
         }
     }
 

@@ -124,8 +124,8 @@ impl FileWriter {
         self.since.bytes += text.len() as u64;
         for entry in entries {
             self.since.beside.take(entry);
-            match entry.event {
-                Event::TurnStarted { .. } => self.since.turns.push(entry.seq),
+            match &entry.event {
+                event if event.is_beginning() => self.since.turns.push(entry.seq),
                 Event::Compacted { .. } => self.since.compacted = true,
                 _ => {}
             }
