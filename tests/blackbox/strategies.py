@@ -19,11 +19,7 @@ import time
 WAIT_SECS = 30.0
 PIECE_CHARS = 12
 
-# What the last words of a question look like, and what kind it then is.
-KINDS = [
-    ("summary", r"Summarise the conversation above"),
-    ("explain", r"approval"),
-]
+# What a question looks like, and what kind it then is.
 QUESTIONS = [
     ("question", r"what is its core question"),
     ("information", r"Which information bears on the core question"),
@@ -37,10 +33,14 @@ QUESTIONS = [
     ("summary", r"Summarise the conversation above"),
 ]
 TASK = "Your sub-task: "
+RESUMED = "Go on with the work that was interrupted."
 AGAIN = "Reply again, exactly in the form I asked for"
 GATHERED = "Put the results together and answer"
 FOLLOW = {"path": "Several ways were weighed", "solve": "You have looked at the problem",
           "gather": GATHERED}
+# How such a note ends.
+ENDS = {"path": "with tools where they help, and answer.",
+        "solve": "with tools where they help, and answer.", "gather": " what was asked for."}
 
 
 class Asked:
@@ -63,10 +63,13 @@ class Asked:
                     return "task", task, results
             for kind, beginning in FOLLOW.items():
                 if beginning in said and not self._asks(said.rpartition(beginning)[2]):
-                    return kind, "", results
+                    # What is said behind a note is said since.
+                    since = said.rpartition(beginning)[2].partition(ENDS[kind])[2]
+                    since = since.replace(RESUMED, "").strip()
+                    return ("think", since, results) if since else (kind, "", results)
             if kind := self._asks(said):
                 return kind, about(kind, said), results
-            if "Go on with the work that was interrupted" in said or AGAIN in said:
+            if said.strip() == RESUMED or AGAIN in said:
                 continue
             return "think", said, results
         return "think", "", []

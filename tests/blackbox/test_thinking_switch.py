@@ -125,7 +125,7 @@ def test_a_fork_at_every_entry(s):
         want = case.turn()
         last = case.frames[-1]["seq"]
         for seq in range(1, last + 1, 7):
-            made = case.server.http("POST", f"/sessions/{case.session}:fork?seq={seq}")
+            made = case.server.http("POST", f"/sessions/{case.session}:fork?at={seq}")
             assert made.status in (200, 201, 400, 409), f"{name} at {seq}: {made}"
             if made.status >= 400:
                 continue
