@@ -5,6 +5,7 @@
 mod strategies {
     mod bounds;
     mod dup;
+    mod ends;
     mod got;
     mod order;
     mod play;
