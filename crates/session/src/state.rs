@@ -102,6 +102,10 @@ pub struct Interrupted {
     pub origin: Origin,
     /// Somebody wanted it so; otherwise the server stopped under it.
     pub by_person: bool,
+    /// How it was worked; so is what takes it up.
+    pub agent: Agent,
+    /// Its search, if it had one, was over: only the answer is left to do.
+    pub searched: bool,
     /// What it was to do otherwise than the settings say; so does what takes it up.
     pub run: Option<Box<RunOptions>>,
     /// How far its search had come. Never kept: it is folded from the log.
@@ -449,7 +453,7 @@ impl State {
         let id = TurnId(seq);
         let settings = self.settings.as_ref();
         let calls_max = settings.map_or(CALLS_PER_TURN_MAX, |s| s.calls_max);
-        let (mut client_ref, mut run, mut search) = (None, None, None);
+        let (mut client_ref, mut run, mut search, mut searched) = (None, None, None, false);
         let origin = match work {
             Work::Message { message } => {
                 let Some(at) = self.queue.iter().position(|q| q.id == *message) else { return };
@@ -462,8 +466,12 @@ impl State {
             Work::Resume { by, .. } => {
                 let mut left = self.interrupted.take();
                 search = left.as_mut().and_then(|left| left.left.take());
-                // A search that goes on where it was needs no word about that.
-                if search.is_none() {
+                searched = left.as_ref().is_some_and(|left| left.searched);
+                // A search that goes on where it was needs no word about that, unless the model was
+                // answering all the same.
+                let last = self.line.pieces().last().map(|piece| &piece.piece);
+                let half = matches!(last, Some(Piece::Agent { .. } | Piece::Reasoning { .. }));
+                if search.is_none() || half {
                     let text = Part::Text { text: RESUME_TEXT.into() };
                     let tokens = estimate_tokens(RESUME_TEXT.len());
                     self.line.push(seq, tokens, Piece::User { content: vec![text] });
@@ -488,8 +496,11 @@ impl State {
         let calls_max = run.as_ref().and_then(|run| run.calls_max).unwrap_or(calls_max);
         let begun = turn::Begun { id, work: work.clone(), origin, client_ref, agent, cwd, run };
         let mut turn = Turn::new(begun, calls_max);
-        if let Some(search) = search {
-            turn.take_up(*search);
+        match search {
+            Some(search) => turn.take_up(*search),
+            // What was found stands on the line.
+            None if searched => turn.method = Method::React,
+            None => {}
         }
         self.turn = Some(turn);
     }
@@ -518,8 +529,11 @@ impl State {
                 None => false,
             };
             let (id, origin, run) = (turn.id, turn.origin.clone(), turn.run.clone());
+            let (agent, searched) = (turn.agent, turn.method.is_done());
             let left = turn.left();
-            self.interrupted = Some(Interrupted { turn: id, origin, by_person, run, left });
+            let turn = id;
+            self.interrupted =
+                Some(Interrupted { turn, origin, by_person, agent, searched, run, left });
         }
     }
 }

@@ -136,9 +136,11 @@ async fn a_look_shows_what_was_set() {
     assert_eq!((settings.calls_max, settings.tokens_max), (3, Some(77)));
     assert_eq!((&*settings.model, settings.agent), ("other", Some(Agent::React)));
     assert_eq!(settings.cwd, new.settings.cwd);
-    let other = Command::Set { setting: Setting::Agent { agent: Agent::Tot }, by: who() };
-    assert!(matches!(
-        refusal(handle.command(other).await),
-        Refusal::AgentNotAvailable { agent: Agent::Tot }
-    ));
+    for agent in [Agent::Dup, Agent::Tot, Agent::Got] {
+        handle
+            .command(Command::Set { setting: Setting::Agent { agent }, by: who() })
+            .await
+            .unwrap();
+        assert_eq!(handle.look().await.unwrap().settings.agent, Some(agent));
+    }
 }

@@ -17,6 +17,8 @@ use crate::strategy::read::{self, Plan, PlanBounds};
 
 /// Of one result, where another is told of it.
 const RESULT_BYTES_MAX: usize = 16 * 1024;
+/// What is split becomes so many at least.
+const SPLIT_MIN: u32 = 2;
 /// What the note of a sub-task, and one about results, begin with.
 pub const TASK_BEGINNING: &str = "Do not answer my message as a whole: it was split into sub-tasks";
 pub const TASK_MARK: &str = "\n\nYour sub-task: ";
@@ -49,7 +51,7 @@ fn all_ended(graph: &Graph, of: Option<NodeId>) -> bool {
 
 /// Wants a plan: of the whole, or of one that is too much for one.
 fn plan(engine: &mut Engine<'_>, graph: &Graph, of: Option<NodeId>) {
-    let bounds = plan_bounds(&engine.bounds, graph);
+    let bounds = plan_bounds(&engine.bounds, graph, of);
     match engine.errand(Purpose::Plan { node: of }) {
         Came::Nothing => {}
         Came::Answer { call, text, misread } => {
@@ -80,14 +82,21 @@ fn plan(engine: &mut Engine<'_>, graph: &Graph, of: Option<NodeId>) {
     }
 }
 
-pub(super) fn plan_bounds(bounds: &Bounds, graph: &Graph) -> PlanBounds {
-    let left = bounds.got_nodes_total.saturating_sub(graph.nodes.len() as u32);
+pub(super) fn plan_bounds(bounds: &Bounds, graph: &Graph, of: Option<NodeId>) -> PlanBounds {
     PlanBounds {
-        nodes: bounds.got_nodes.min(left).max(1),
+        nodes: bounds.got_nodes.min(share(bounds, graph, of)).max(1),
         layers: bounds.got_layers,
         attempts: bounds.got_attempts,
         refine: bounds.got_refine,
     }
+}
+
+/// How many sub-tasks may be in a graph and all that are inside it. What a graph leaves of them is
+/// shared by its nodes alike, so that none depends on which was planned first.
+fn share(bounds: &Bounds, graph: &Graph, of: Option<NodeId>) -> u32 {
+    let Some(node) = of.and_then(|of| graph.nodes.get(&of)) else { return bounds.got_nodes_total };
+    let beside = graph.graphs.get(&node.parent).map_or(1, |nodes| nodes.len().max(1) as u32);
+    share(bounds, graph, node.parent).saturating_sub(beside) / beside
 }
 
 fn whole(graph: &Graph, of: Option<NodeId>) -> PlannedNode {
@@ -120,7 +129,7 @@ fn work(engine: &mut Engine<'_>, graph: &Graph, id: NodeId) {
         engine.events.push(Event::NodeStarted { node: id, note, tokens });
         return;
     }
-    if may_split(engine, graph, node) && node.complex.is_none() {
+    if node.complex.is_none() && may_split(engine, graph, id) {
         judge(engine, id);
         return;
     }
@@ -132,10 +141,11 @@ fn work(engine: &mut Engine<'_>, graph: &Graph, id: NodeId) {
 }
 
 /// Whether it may become a graph of its own.
-fn may_split(engine: &Engine<'_>, graph: &Graph, node: &Node) -> bool {
+fn may_split(engine: &Engine<'_>, graph: &Graph, id: NodeId) -> bool {
     let bounds = &engine.bounds;
-    let room = (graph.nodes.len() as u32) < bounds.got_nodes_total;
-    bounds.got_adaptive && node.depth < bounds.got_depth && room
+    let depth = graph.nodes.get(&id).map_or(u32::MAX, |node| node.depth);
+    let is_room = || share(bounds, graph, Some(id)) >= SPLIT_MIN;
+    bounds.got_adaptive && depth < bounds.got_depth && is_room()
 }
 
 fn judge(engine: &mut Engine<'_>, node: NodeId) {

@@ -152,7 +152,6 @@ fn word(decided: Result<Vec<Event>, Refusal>) -> &'static str {
         Err(Refusal::BadAnswer { .. }) => "a",
         Err(Refusal::NoSuchTurn) => "T",
         Err(Refusal::AlreadyClosed) => "x",
-        Err(Refusal::AgentNotAvailable { .. }) => "A",
         Err(Refusal::BadSetting { .. }) => "S",
         Err(Refusal::NothingRunning) => "i",
         Err(Refusal::NothingToResume) => "w",
