@@ -372,7 +372,8 @@ fn settled(mut engine: Engine<'_>, graph: &Graph) -> Vec<Event> {
     let results = graph.nodes.values().filter(|node| node.is_done() && node.parent.is_none());
     let note = results_note(results);
     let begun = |node: &Node| node.outcome.is_none() && !node.notes.is_empty();
-    for (id, _) in graph.nodes.iter().filter(|(_, node)| begun(node)) {
+    // What is inside a sub-task ends before it does.
+    for (id, _) in graph.nodes.iter().rev().filter(|(_, node)| begun(node)) {
         let fault = Fault::new(super::react::CALLS_CODE, "No model calls were left for it");
         let outcome = NodeOutcome::Failed { fault };
         engine.events.push(Event::NodeEnded { node: *id, outcome });

@@ -87,6 +87,13 @@ struct Branch {
     tried: bool,
 }
 
+/// Which nodes of a graph must be over.
+#[derive(Clone, Copy)]
+enum Ended {
+    All,
+    AllThatBegan,
+}
+
 struct Node {
     depth: u32,
     parent: Option<NodeId>,
@@ -411,7 +418,7 @@ impl Finding {
             Event::NodeEnded { node, outcome } => self.node_ended(*node, outcome)?,
             Event::Gathered { node: Some(node), .. } => {
                 ensure!(self.planned.contains(&Some(*node)), "[12] gathers what was not split");
-                self.all_ended(Some(*node))?;
+                self.all_ended(Some(*node), Ended::All)?;
             }
             Event::Gathered { node: None, .. } => {
                 ensure!(idle, "[13] the graph ends with open calls");
@@ -419,7 +426,7 @@ impl Finding {
             }
             Event::Concluded { .. } => {
                 ensure!(idle, "[13] the graph ends with open calls");
-                self.all_ended(None)?;
+                self.all_ended(None, Ended::All)?;
                 self.over = true;
             }
             other => return Err(format!("[13] {other:?} is nothing of a search")),
@@ -540,7 +547,9 @@ impl Finding {
             NodeOutcome::Done { .. } | NodeOutcome::Failed { .. } => {
                 ensure!(row.started, "[6] ends before it began");
                 if self.planned.contains(&Some(id)) {
-                    self.all_ended(Some(id))?;
+                    let failed = matches!(outcome, NodeOutcome::Failed { fault } if &*fault.code == "max_turns");
+                    let ended = if failed { Ended::AllThatBegan } else { Ended::All };
+                    self.all_ended(Some(id), ended)?;
                 }
                 matches!(outcome, NodeOutcome::Done { .. })
             }
@@ -549,9 +558,14 @@ impl Finding {
         Ok(())
     }
 
-    fn all_ended(&self, of: Option<NodeId>) -> Checked {
+    /// Where no calls were left, what never began never ends.
+    fn all_ended(&self, of: Option<NodeId>, which: Ended) -> Checked {
+        let over = |node: &Node| match which {
+            Ended::All => node.ended.is_some(),
+            Ended::AllThatBegan => node.ended.is_some() || !node.started,
+        };
         let mut inside = self.nodes.values().filter(|node| node.parent == of);
-        ensure!(inside.all(|node| node.ended.is_some()), "[6] a graph ends before its nodes");
+        ensure!(inside.all(over), "[6] a graph ends before its nodes");
         Ok(())
     }
 }
