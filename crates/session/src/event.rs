@@ -394,6 +394,21 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Whoever follows a session may begin before it: what comes after names nothing further back,
+    /// but for queued messages. A search that is taken up does, and a compaction may stand between.
+    pub fn is_beginning(&self) -> bool {
+        match self {
+            Event::TurnStarted { work, agent, .. } => match work {
+                Work::Message { .. } => true,
+                Work::Resume { .. } => agent.is_none(),
+                Work::Compact { .. } => false,
+            },
+            _ => false,
+        }
+    }
+}
+
 /// A change that stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {

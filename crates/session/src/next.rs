@@ -80,10 +80,11 @@ pub(crate) fn turn_started(state: &State, work: Work) -> Event {
         Work::Compact { .. } => None,
     };
     let settings = state.settings();
-    let agent = match (&work, state.interrupted()) {
-        // What was begun one way goes on that way.
-        (Work::Resume { .. }, Some(left)) => Some(left.agent),
-        _ => run.and_then(|run| run.agent).or(settings.and_then(|s| s.agent)),
+    let agent = match &work {
+        Work::Resume { .. } => state.interrupted().map(|left| left.agent),
+        Work::Message { .. } | Work::Compact { .. } => {
+            run.and_then(|run| run.agent).or(settings.and_then(|s| s.agent))
+        }
     };
     let cwd = run.and_then(|run| run.cwd.clone()).or(settings.map(|s| s.cwd.clone()));
     let agent = agent.filter(|agent| *agent != Agent::React);

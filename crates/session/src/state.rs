@@ -102,12 +102,12 @@ pub struct Interrupted {
     pub origin: Origin,
     /// Somebody wanted it so; otherwise the server stopped under it.
     pub by_person: bool,
-    /// How it was worked; so is what takes it up.
-    pub agent: Agent,
-    /// Its search, if it had one, was over: only the answer is left to do.
-    pub searched: bool,
     /// What it was to do otherwise than the settings say; so does what takes it up.
     pub run: Option<Box<RunOptions>>,
+    /// How it was worked; so is what takes it up, whatever was set since.
+    pub agent: Agent,
+    /// Its search was over, and what it found is in the conversation.
+    pub searched: bool,
     /// How far its search had come. Never kept: it is folded from the log.
     #[serde(skip)]
     pub left: Option<Box<Left>>,
@@ -466,7 +466,6 @@ impl State {
             Work::Resume { by, .. } => {
                 let mut left = self.interrupted.take();
                 search = left.as_mut().and_then(|left| left.left.take());
-                searched = left.as_ref().is_some_and(|left| left.searched);
                 // A search that goes on where it was needs no word about that, unless the model was
                 // answering all the same.
                 let last = self.line.pieces().last().map(|piece| &piece.piece);
@@ -477,6 +476,7 @@ impl State {
                     self.line.push(seq, tokens, Piece::User { content: vec![text] });
                 }
                 run = left.as_ref().and_then(|left| left.run.clone());
+                searched = left.as_ref().is_some_and(|left| left.searched);
                 match left {
                     // Nobody asked for it, so whoever began it is who can answer.
                     Some(left) if &*by.via == AUTO_RESUME_VIA => left.origin,
@@ -496,11 +496,10 @@ impl State {
         let calls_max = run.as_ref().and_then(|run| run.calls_max).unwrap_or(calls_max);
         let begun = turn::Begun { id, work: work.clone(), origin, client_ref, agent, cwd, run };
         let mut turn = Turn::new(begun, calls_max);
-        match search {
-            Some(search) => turn.take_up(*search),
-            // What was found stands on the line.
-            None if searched => turn.method = Method::React,
-            None => {}
+        if let Some(search) = search {
+            turn.take_up(*search);
+        } else if searched {
+            turn.method.finish();
         }
         self.turn = Some(turn);
     }
@@ -531,15 +530,14 @@ impl State {
             let (id, origin, run) = (turn.id, turn.origin.clone(), turn.run.clone());
             let (agent, searched) = (turn.agent, turn.method.is_done());
             let left = turn.left();
-            let turn = id;
-            self.interrupted =
-                Some(Interrupted { turn, origin, by_person, agent, searched, run, left });
+            let left = Interrupted { turn: id, origin, by_person, run, agent, searched, left };
+            self.interrupted = Some(left);
         }
     }
 }
 
 /// Model calls a turn may make when nothing else was said.
-pub const CALLS_PER_TURN_MAX: u32 = 100;
+pub const CALLS_PER_TURN_MAX: u32 = 200;
 
 /// A rough count for texts that came without one: four bytes make a token.
 pub fn estimate_tokens(bytes: usize) -> u64 {

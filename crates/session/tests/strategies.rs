@@ -9,6 +9,7 @@ mod strategies {
     mod audit;
     mod bounds;
     mod dup;
+    mod ends;
     mod faults;
     mod got;
     #[path = "../it/names.rs"]
@@ -16,5 +17,6 @@ mod strategies {
     mod order;
     mod play;
     mod random;
+    mod resume;
     mod tot;
 }

@@ -17,7 +17,7 @@ impl<V: View> Actor<V> {
         }
         let from = match ask.since {
             Some(since) => self.turn_start(since.min(head)),
-            None => self.state.turn().map_or(head, |turn| turn.id.0.before()),
+            None => self.opening_start(head),
         };
         let Some(subscription) = self.audience.subscribe(ask.kind, ask.power, ask.presence) else {
             return Err(LogError::store("session", "its view is gone"));
@@ -25,7 +25,16 @@ impl<V: View> Actor<V> {
         Ok(Attached { head, from, live: self.live.growths().collect(), subscription })
     }
 
-    /// The entry before the turn that was running at `since`.
+    /// The entry before what is under way, or may be taken up and named again.
+    fn opening_start(&self, head: Seq) -> Seq {
+        let left = self.state.interrupted().and_then(|interrupted| interrupted.left.as_ref());
+        match self.state.turn().is_some() || left.is_some() {
+            true => self.turn_start(head),
+            false => head,
+        }
+    }
+
+    /// The entry before the turn that was running at `since`, or that it takes up.
     fn turn_start(&self, since: Seq) -> Seq {
         let before = self.turns.partition_point(|turn| *turn <= since);
         let turn = before.checked_sub(1).and_then(|at| self.turns.get(at));
@@ -34,7 +43,7 @@ impl<V: View> Actor<V> {
 
     /// A view for all clients of a kind, caught up with the running turn.
     async fn view(&mut self, kind: V::Kind, head: Seq) -> Result<V, LogError> {
-        let mut after = self.state.turn().map_or(head, |turn| turn.id.0.before());
+        let mut after = self.opening_start(head);
         let mut view = V::open(kind, &self.id, after);
         for MessageId(seq) in self.named(after) {
             let named = self.kit.log_of(self.kept).read(&self.id, seq.before(), seq).await?;

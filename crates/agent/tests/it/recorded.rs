@@ -122,7 +122,7 @@ async fn a_look_shows_what_was_set() {
         Setting::CallsMax { calls_max: 3 },
         Setting::Metadata { json: r#"{"n":1.0}"#.into() },
         Setting::Model { model: "other".into(), tokens_max: 77 },
-        Setting::Agent { agent: Agent::React },
+        Setting::Agent { agent: Agent::Tot },
     ];
     for setting in settings {
         handle.command(Command::Set { setting, by: who() }).await.unwrap();
@@ -134,7 +134,7 @@ async fn a_look_shows_what_was_set() {
     assert_eq!(settings.title.as_deref(), Some("a title"));
     assert_eq!(settings.metadata.as_deref(), Some(r#"{"n":1.0}"#));
     assert_eq!((settings.calls_max, settings.tokens_max), (3, Some(77)));
-    assert_eq!((&*settings.model, settings.agent), ("other", Some(Agent::React)));
+    assert_eq!((&*settings.model, settings.agent), ("other", Some(Agent::Tot)));
     assert_eq!(settings.cwd, new.settings.cwd);
     for agent in [Agent::Dup, Agent::Tot, Agent::Got] {
         handle

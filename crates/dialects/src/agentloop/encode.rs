@@ -129,6 +129,7 @@ impl AgentloopEncoder {
     ) {
         match &entry.event {
             Event::TurnStarted { work, .. } => {
+                self.progress.turn_started(work);
                 self.turn = Some((TurnId(entry.seq), work.clone()));
                 out.push(Made::Part(Payload::LoadingState { loading: true }));
             }
@@ -267,7 +268,7 @@ impl AgentloopEncoder {
         self.calls.clear();
         self.items.clear();
         self.waits.clear();
-        self.progress.forget();
+        self.progress.turn_ended(outcome);
         self.presented = None;
         let id = turn.as_ref().map_or(seq, |(id, _)| id.0);
         match outcome {
@@ -423,8 +424,9 @@ impl AgentloopEncoder {
 
     /// How its text is shown.
     fn manner(&self, id: ItemId) -> Manner {
-        let call = self.items.get(&id).and_then(|item| self.calls.get(&item.call));
-        call.map_or(Manner::Said, |(purpose, line)| progress::manner(*purpose, *line))
+        let Some(item) = self.items.get(&id) else { return Manner::Said };
+        let call = self.calls.get(&item.call);
+        call.map_or(Manner::Said, |(purpose, line)| progress::manner(&item.kind, *purpose, *line))
     }
 }
 

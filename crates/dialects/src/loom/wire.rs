@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+pub(super) mod bounds;
 pub(super) mod client;
 mod event;
 mod state;

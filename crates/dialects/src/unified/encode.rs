@@ -104,7 +104,7 @@ impl UnifiedEncoder {
             }
             Event::ItemStarted { call, item, .. } => {
                 let call = self.calls.get(call);
-                let manner = call.map(|call| progress::manner(call.purpose, call.line));
+                let manner = call.map(|call| progress::manner(item, call.purpose, call.line));
                 self.items.insert(ItemId(entry.seq), Item::new(item, manner));
             }
             Event::ToolProposed { item, args, judgement, answerable, .. } => {
@@ -223,6 +223,7 @@ impl UnifiedEncoder {
 
     fn turn_started(&mut self, work: &Work, cwd: Option<Text>, out: &mut Parts<'_, '_>) {
         self.forget_turn();
+        self.progress.turn_started(work);
         let resumes = matches!(work, Work::Resume { .. });
         if resumes {
             out.tell(&SessionInfo::new(Status::Active));
@@ -243,6 +244,7 @@ impl UnifiedEncoder {
 
     fn turn_ended(&mut self, outcome: &Outcome, usage: &Usage, out: &mut Parts<'_, '_>) {
         let closing = self.turn.as_ref().is_some_and(|turn| turn.closing);
+        self.progress.turn_ended(outcome);
         match outcome {
             Outcome::Completed => out.tell(&TurnCompleted { usage: Tokens::of(usage) }),
             Outcome::Failed { fault } => {
@@ -269,7 +271,6 @@ impl UnifiedEncoder {
         self.calls.clear();
         self.items.clear();
         self.waits.clear();
-        self.progress.forget();
         self.raws = 0;
     }
 

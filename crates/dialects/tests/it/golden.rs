@@ -18,7 +18,7 @@ use super::make::{client_of, wait};
 use super::speaks;
 use super::world::{Moment, Sent, sent, session, values};
 
-const LIMITS: Limits = Limits {
+pub const LIMITS: Limits = Limits {
     queued_messages_max: 10,
     tokens_max: 128_000,
     window: WindowSize::Known,

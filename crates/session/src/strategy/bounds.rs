@@ -129,11 +129,14 @@ pub struct Wanted {
     pub got_refine: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub got_steps: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub got_adaptive: Option<bool>,
 }
 
 /// No bound is larger than this, whoever asks.
 pub const BOUND_MAX: u32 = 100;
-const THOUSANDTHS: u32 = 1_000;
+/// Of a whole.
+pub const THOUSANDTHS: u32 = 1_000;
 
 impl Bounds {
     /// With what a run wants otherwise, held to what makes sense.
@@ -159,7 +162,7 @@ impl Bounds {
             got_attempts: count(w.got_attempts, self.got_attempts),
             got_refine: w.got_refine.unwrap_or(self.got_refine).min(BOUND_MAX),
             got_steps: count(w.got_steps, self.got_steps),
-            got_adaptive: self.got_adaptive || adaptive,
+            got_adaptive: w.got_adaptive.unwrap_or(self.got_adaptive) || adaptive,
         }
     }
 }

@@ -115,7 +115,7 @@ impl<'a> Engine<'a> {
 
     /// What is recorded where a search waits; its end where it can make no more calls, with what
     /// ends it then.
-    pub fn settled(mut self, told: &str, end: impl FnOnce() -> Event) -> Vec<Event> {
+    pub fn settled(mut self, told: &str, end: impl FnOnce() -> Vec<Event>) -> Vec<Event> {
         if !self.events.is_empty() || !self.is_idle() {
             return self.events;
         }
@@ -125,7 +125,7 @@ impl<'a> Engine<'a> {
         }
         if self.exhausted {
             self.notice("search_ended", told.to_owned());
-            self.events.push(end());
+            self.events.extend(end());
         }
         self.events
     }

@@ -190,7 +190,7 @@ fn nested(engine: &mut Engine<'_>, graph: &Graph, id: NodeId) {
             Event::Gathered { node: Some(id), note, tokens }
         }
         all => {
-            let outcome = NodeOutcome::Failed { fault: all_failed(all) };
+            let outcome = NodeOutcome::Failed { fault: all_failed(graph, all) };
             Event::NodeEnded { node: id, outcome }
         }
     };
@@ -328,19 +328,31 @@ fn gathered(engine: &Engine<'_>, graph: &Graph) -> Event {
             Event::Gathered { node: None, note, tokens }
         }
         all => {
-            let outcome = Outcome::Failed { fault: all_failed(all) };
+            let outcome = Outcome::Failed { fault: all_failed(graph, all) };
             Event::TurnEnded { outcome, usage: engine.desk.turn.usage }
         }
     }
 }
 
-fn all_failed(nodes: &[&Node]) -> Fault {
-    let why = nodes.iter().find_map(|node| match &node.outcome {
-        Some(NodeOutcome::Failed { fault }) => Some(format!("{}: {}", node.name, fault.message)),
-        _ => None,
-    });
-    let why = why.unwrap_or_else(|| "what they need failed".to_owned());
-    Fault::new(FAILED_CODE, format!("Every sub-task that the answer needs failed. {why}"))
+fn all_failed(graph: &Graph, nodes: &[&Node]) -> Fault {
+    let why = nodes.iter().find_map(|node| failure(graph, node));
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    Fault::new(FAILED_CODE, format!("Every sub-task that the answer needs failed{why}"))
+}
+
+/// Why one failed, or what it needs; a plan has no cycles, so that comes to an end.
+fn failure(graph: &Graph, node: &Node) -> Option<String> {
+    let mut node = node;
+    for _ in 0..=graph.nodes.len() {
+        match node.outcome.as_ref()? {
+            NodeOutcome::Failed { fault } => {
+                return Some(format!("{}: {}", node.name, fault.message));
+            }
+            NodeOutcome::Skipped { missing } => node = graph.nodes.get(missing)?,
+            NodeOutcome::Done { .. } => return None,
+        }
+    }
+    None
 }
 
 /// What is recorded where the graph waits, or its end.
@@ -352,7 +364,13 @@ fn settled(engine: Engine<'_>, graph: &Graph) -> Vec<Event> {
         let own = |node: &&Node| node.is_done() && !node.parent.as_ref().is_some_and(is_done);
         let note = results_note(graph.nodes.values().filter(own));
         let tokens = estimate_tokens(note.len());
-        Event::Gathered { node: None, note, tokens }
+        let begun = |node: &Node| node.outcome.is_none() && !node.notes.is_empty();
+        let begun = graph.nodes.iter().filter(|(_, node)| begun(node));
+        let ended = begun.map(|(id, _)| {
+            let fault = Fault::new(super::react::CALLS_CODE, "No model calls were left for it");
+            Event::NodeEnded { node: *id, outcome: NodeOutcome::Failed { fault } }
+        });
+        ended.chain([Event::Gathered { node: None, note, tokens }]).collect()
     })
 }
 

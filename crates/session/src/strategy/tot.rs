@@ -25,11 +25,12 @@ pub(crate) fn next(desk: &Desk<'_>, tree: &Tree) -> Vec<Event> {
         return events;
     }
     let open = expand(&mut engine, tree);
-    if open || !engine.events.is_empty() {
+    if open || engine.fault.is_some() || !engine.events.is_empty() {
         return settled(engine, tree);
     }
     let candidates = tree.candidates();
-    if weigh(&mut engine, tree, &candidates) || !engine.events.is_empty() {
+    let open = weigh(&mut engine, tree, &candidates);
+    if open || engine.fault.is_some() || !engine.events.is_empty() {
         return settled(engine, tree);
     }
     let weighed = weighed(&engine, tree, &candidates);
@@ -282,7 +283,7 @@ fn taken(tree: &Tree, thought: Option<ThoughtId>, weighed: &[Weighed]) -> Event 
 fn settled(engine: Engine<'_>, tree: &Tree) -> Vec<Event> {
     let bounds = engine.bounds;
     let told = "The search made as many calls as it may, and ends with what it has";
-    engine.settled(told, || taken(tree, best_of_all(tree, &bounds, &[]), &[]))
+    engine.settled(told, || vec![taken(tree, best_of_all(tree, &bounds, &[]), &[])])
 }
 
 /// The question that is asked of a branch.

@@ -129,7 +129,7 @@ compact           | c c r r r r r + + r r r r +
 set plan          | + + + + + + + + + + + + + +
 set bypass        | b b b b b b b b b b b b b b
 set a title       | + + + + + + + + + + + + + +
-set got           | A A A A A A A A A A A A A A
+set got           | + + + + + + + + + + + + + +
 set no calls      | S S S S S S S S S S S S S S
 close             | + + + + + + + + + + + + + x
 reopen            | = = = = = = = = = = = = = +

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use polyloop_session::budget::Budget;
 use polyloop_session::context::{Overhead, Strategy, WindowSize};
 use polyloop_session::event::{
-    Agent, CallOutcome, Event, LogEntry, Origin, Outcome, Purpose, RunOptions, Settings,
+    Agent, CallOutcome, Event, LogEntry, Origin, Outcome, Purpose, RunOptions, Setting, Settings,
 };
 use polyloop_session::history::{AssistantPart, Message, Prompt, prompt};
 use polyloop_session::item::{End, Fault, ItemKind, Part, ToolResult, Usage};
@@ -125,6 +125,35 @@ impl<'a> Play<'a> {
             tokens: 10,
             run: Some(Box::new(run)),
         }]);
+    }
+
+    /// A message that leaves how it is worked to the session.
+    pub fn say(&mut self, text: &str) {
+        let origin = Origin { who: Who::via("test"), can_approve: true, can_answer: true };
+        let content = vec![Part::Text { text: text.into() }];
+        let (client_ref, tokens, run) = (None, 10, None);
+        self.record(vec![Event::MessageQueued { content, origin, client_ref, tokens, run }]);
+    }
+
+    pub fn set(&mut self, setting: Setting) {
+        self.command(Command::Set { setting, by: Who::via("test") });
+    }
+
+    /// Somebody stops it, and all of it comes to rest.
+    pub fn interrupt(&mut self) {
+        let (turn, reason, by) = (None, "enough".into(), Who::via("test"));
+        self.command(Command::Interrupt { turn, reason, by });
+        self.finish();
+        assert!(self.state.turn().is_none());
+    }
+
+    pub fn resume(&mut self) {
+        self.command(Command::Resume { by: Who::via("test") });
+    }
+
+    fn command(&mut self, command: Command) {
+        let events = decide(&self.state, command, &self.limits).unwrap();
+        self.record(events);
     }
 
     pub fn record(&mut self, events: Vec<Event>) {
@@ -254,9 +283,7 @@ impl<'a> Play<'a> {
         assert!(self.state.turn().is_none());
         self.live = Live::default();
         if self.state.interrupted().is_some() {
-            let resume = Command::Resume { by: Who::via("test") };
-            let events = decide(&self.state, resume, &self.limits).unwrap();
-            self.record(events);
+            self.resume();
         }
     }
 

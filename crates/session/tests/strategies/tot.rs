@@ -157,10 +157,15 @@ fn a_branch_that_fails_is_given_up_and_the_first_ends_the_turn() {
     play.finish();
     assert_eq!(play.answer(), "right");
     assert!(play.notices().contains(&"A branch was given up: It broke".to_owned()));
-    let mut play = Play::new(100, &|_| Reply::Fail(Heal::Never));
+    let first = |asked: &Asked<'_>| match asked.purpose {
+        Purpose::Expand { .. } => Reply::Fail(Heal::Never),
+        _ => say("Never asked."),
+    };
+    let mut play = Play::new(100, &first);
     play.send("Go", Agent::Tot, wanted(), false);
     play.finish();
     assert!(matches!(play.outcome(), Outcome::Failed { .. }));
+    assert_eq!(play.calls(), 1, "nothing else is asked");
 }
 
 #[test]

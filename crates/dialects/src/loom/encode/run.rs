@@ -1,8 +1,9 @@
 //! One run: its nodes, and what is open in it.
 //!
-//! A model call is a node, and so is the act that carries out what it proposed; after an act come
-//! `observe` and `compress`, which in this server take no time of their own. Nodes may overlap (an
-//! explanation is asked for while its call waits), so every event is placed by its item.
+//! A model call is a node, and so is the act that carries out what it proposed; after an act comes
+//! `observe`, and in react `compress`, which in this server take no time of their own. Nodes may
+//! overlap (an explanation is asked for while its call waits, branches and sub-tasks run side by
+//! side), so every event is placed by its item.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +17,11 @@ use self::search::{Place, Search};
 use super::super::short::short;
 use super::super::wire::{self, Custom, Event as Told, Exit};
 use super::frame::{Head, Node};
-use super::state::{Changed, Pending, State};
-use super::tool::{Item, Wait};
+use super::state::{Changed, Pending, Shown, State};
+use super::tool::{Item, Voice, Wait};
 use crate::RunPart;
 use crate::conn::{Message, Out};
+use crate::progress::Progress;
 
 mod edges;
 mod search;
@@ -35,6 +37,7 @@ pub(super) struct Begun {
     pub thread: Option<SessionId>,
     pub text: Option<Text>,
     pub agent: Agent,
+    pub compacts: bool,
     pub verbose: bool,
     pub can_approve: bool,
     pub earlier: Option<u64>,
@@ -54,6 +57,12 @@ pub(super) struct Run {
     reply: Vec<Text>,
     search: Search,
     pub(super) state: State,
+}
+
+/// What an interrupted run leaves of its search.
+pub(super) struct Left {
+    names: Progress,
+    strategy: Shown,
 }
 
 /// Why nothing new begins in it.
@@ -84,13 +93,15 @@ struct Call {
 
 struct Act {
     span: Span,
+    /// It is one of the session's own loop, whose results are messages of the run.
+    main: bool,
     /// A crash ended what it was carrying out.
     crashed: bool,
 }
 
 impl Run {
     pub(super) fn new(begun: Begun) -> Run {
-        let state = State::new(begun.earlier, begun.text.as_deref());
+        let state = State::new(begun.earlier, begun.text.as_deref(), begun.agent);
         Run {
             begun,
             nodes: 0,
@@ -104,6 +115,19 @@ impl Run {
             search: Search::default(),
             state,
         }
+    }
+
+    /// Goes on with what another run left, and has the names of what it will tell of.
+    pub(super) fn take_up(&mut self, left: Left) {
+        let Left { names, strategy } = left;
+        self.search.names = names;
+        self.state.take_up(strategy);
+    }
+
+    /// What the run that takes it up goes on with.
+    pub(super) fn leave(&mut self) -> Left {
+        let names = std::mem::take(&mut self.search.names);
+        Left { names, strategy: self.state.leave() }
     }
 
     /// Puts an event out that is there whether or not anything was streamed.
@@ -142,12 +166,7 @@ impl Run {
                 self.call_ended(*call, outcome, *usage, entry.at, out);
             }
             Event::ItemStarted { call, item, block: _ } => {
-                if let Some(open) = self.calls.get(call) {
-                    let quiet = open.purpose == Purpose::Summarise;
-                    let id = ItemId(entry.seq);
-                    let item = Item::new(id, item.clone(), *call, open.span.node, quiet);
-                    self.items.insert(id, item);
-                }
+                self.item_started(ItemId(entry.seq), *call, item.clone(), out);
             }
             Event::ToolProposed { item, args, .. } => self.proposed(*item, args, out),
             Event::ToolStarted { item, .. } => self.tool_started(*item, out),
@@ -212,11 +231,50 @@ impl Run {
     }
 
     fn enter(&mut self, name: &'static str, at: Timestamp, out: &mut Out<'_>) -> Span {
-        let node = Node { number: self.nodes, name };
+        self.enter_node(name, None, at, out)
+    }
+
+    /// Enters a node that works on a sub-task.
+    fn enter_task(&mut self, task: &str, at: Timestamp, out: &mut Out<'_>) -> Span {
+        self.enter_node("execute_graph", Some(task), at, out)
+    }
+
+    fn enter_node(
+        &mut self,
+        id: &'static str,
+        got_node: Option<&str>,
+        at: Timestamp,
+        out: &mut Out<'_>,
+    ) -> Span {
+        let node = Node { number: self.nodes, name: id };
         self.nodes = self.nodes.saturating_add(1);
         self.last = Some(node);
-        self.tell(Some(node), &Told::NodeEnter { id: name }, out);
+        self.tell(Some(node), &Told::NodeEnter { id, got_node }, out);
         Span { node, since: at }
+    }
+
+    fn item_started(&mut self, id: ItemId, call: CallId, kind: ItemKind, out: &mut Out<'_>) {
+        let Some(open) = self.calls.get(&call) else { return };
+        let node = open.span.node;
+        let voice = match open.purpose {
+            Purpose::Summarise => Voice::Quiet,
+            Purpose::Explain { .. } => Voice::Said,
+            Purpose::Think if open.line.is_none() => Voice::Said,
+            Purpose::Value { .. } | Purpose::Vote { .. } => Voice::Whole,
+            _ => Voice::Thought,
+        };
+        let aside = open.line.is_some();
+        let item = Item::new(id, kind, call, node, voice, aside);
+        if voice == Voice::Thought && item.shows(Stream::Text) && self.search.has_spoken(node) {
+            self.part(node, out);
+        }
+        self.items.insert(id, item);
+    }
+
+    /// One text of a node stands apart from the next.
+    pub(super) fn part(&self, node: Node, out: &mut Out<'_>) {
+        let event = Told::ThoughtChunk { content: search::BETWEEN_TEXTS, id: node.name };
+        self.tell(Some(node), &event, out);
     }
 
     fn exit(&self, span: Span, result: Exit<'_>, at: Timestamp, out: &mut Out<'_>) {
@@ -277,9 +335,17 @@ impl Run {
             let event = Told::Usage { prompt_tokens, completion_tokens, total_tokens };
             self.tell(Some(span.node), &event, out);
         }
+        let span = match (outcome, owns) {
+            (_, true) => span,
+            (CallOutcome::Answered, false) => return self.search.read_shared(id, span.node),
+            // Others go on in the same node.
+            (_, false) => match self.search.misunderstood(span) {
+                Some(span) => span,
+                None => return,
+            },
+        };
         match outcome {
             CallOutcome::Answered => {}
-            _ if !owns => return,
             CallOutcome::Failed { fault } | CallOutcome::Retried { fault, after_ms: _ } => {
                 let why = short(&fault.message, ERROR_BYTES_MAX);
                 return self.exit(span, Exit::Err(&why), at, out);
@@ -287,9 +353,6 @@ impl Run {
             CallOutcome::Stopped | CallOutcome::Lost => {
                 return self.exit(span, Exit::Err(INTERRUPTED), at, out);
             }
-        }
-        if !owns {
-            return self.shared_ended(id, span, out);
         }
         let mut changed = Changed { usage: usage.is_some(), ..Changed::default() };
         let mut acts = false;
@@ -324,17 +387,19 @@ impl Run {
         self.exit(span, Exit::Ok, at, out);
         self.changed(span.node, changed, out);
         if acts {
-            self.act(id, at, out);
+            self.act(id, line.is_none(), at, out);
         }
     }
 
-    fn act(&mut self, call: CallId, at: Timestamp, out: &mut Out<'_>) {
-        self.state.act_began();
+    fn act(&mut self, call: CallId, main: bool, at: Timestamp, out: &mut Out<'_>) {
+        if self.acts.is_empty() {
+            self.state.act_began();
+        }
         let span = self.enter("act", at, out);
         for item in self.items.values_mut().filter(|item| item.is_pending_of(call)) {
             item.node = span.node;
         }
-        self.acts.insert(call, Act { span, crashed: false });
+        self.acts.insert(call, Act { span, main, crashed: false });
     }
 
     /// A call that was proposed is done; the last one ends its act.
@@ -345,7 +410,7 @@ impl Run {
         if self.items.values().any(|item| item.is_pending_of(call)) {
             return;
         }
-        let Some(Act { span, crashed }) = self.acts.remove(&call) else { return };
+        let Some(Act { span, main, crashed }) = self.acts.remove(&call) else { return };
         let cut = match self.stopping {
             Stopping::No => crashed,
             Stopping::Interrupted => true,
@@ -359,11 +424,13 @@ impl Run {
         self.changed(span.node, changed, out);
 
         let span = self.enter("observe", at, out);
-        self.state.observed();
+        self.state.observed(main);
         self.exit(span, Exit::Ok, at, out);
-        let changed = Changed { messages: true, turn_count: true, ..Changed::default() };
+        let changed = Changed { messages: main, turn_count: true, ..Changed::default() };
         self.changed(span.node, changed, out);
-
+        if self.begun.agent != Agent::React {
+            return;
+        }
         let span = self.enter("compress", at, out);
         self.exit(span, Exit::Ok, at, out);
         self.changed(span.node, Changed::default(), out);
@@ -371,6 +438,9 @@ impl Run {
 
     /// A text or a piece of reasoning is complete; what was said in a think is remembered.
     pub(super) fn said(&mut self, id: ItemId, item: &Item, text: &Text) {
+        if item.shows(Stream::Text) && item.is_thought() && !text.is_empty() {
+            self.search.speaks(item.node);
+        }
         if let (ItemKind::Text, Some(call)) = (&item.kind, self.calls.get_mut(&item.call))
             && call.purpose == Purpose::Think
             && call.line.is_none()
@@ -381,7 +451,7 @@ impl Run {
 
     pub(super) fn growth(&mut self, growth: &Growth, out: &mut Out<'_>) {
         let Some(item) = self.items.get(&growth.item) else { return };
-        if !item.shows(growth.stream) {
+        if !item.streams(growth.stream) {
             return;
         }
         let Some(fresh) = out.fresh(growth) else { return };

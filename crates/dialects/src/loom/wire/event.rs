@@ -17,6 +17,9 @@ pub(in super::super) enum Event<'a> {
     },
     NodeEnter {
         id: &'a str,
+        /// The sub-task that it works on.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        got_node: Option<&'a str>,
     },
     NodeExit {
         id: &'a str,
@@ -96,10 +99,14 @@ pub(in super::super) enum Event<'a> {
     },
     TotExpand {
         candidates: &'a [&'a str],
+        /// Steps from the beginning, of these the last; the first is 1.
+        depth: u32,
     },
     TotEvaluate {
         chosen: usize,
         scores: &'a [f64],
+        /// Of the candidates.
+        depth: u32,
     },
     TotBacktrack {
         reason: &'a str,

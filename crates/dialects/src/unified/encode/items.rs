@@ -18,9 +18,19 @@ use crate::unified::wire::{
     Json, ToolCompleted, ToolId, ToolStarted,
 };
 
+/// What is thought beside others is followed by what another thinks.
+const LINE_END: &str = "\n";
+
 pub(super) enum Item {
-    Text(Shown),
-    Tool { name: Text, proposal: Option<Proposal> },
+    Text {
+        shown: Shown,
+        /// Shown when it is whole.
+        whole: bool,
+    },
+    Tool {
+        name: Text,
+        proposal: Option<Proposal>,
+    },
 }
 
 /// Where the characters of an item are shown.
@@ -52,28 +62,34 @@ pub(super) struct Ended<'e> {
 }
 
 impl Item {
-    /// `manner` is that of its call's texts, where that is known.
+    /// `manner` is known where its call is.
     pub(super) fn new(kind: &ItemKind, manner: Option<Manner>) -> Item {
-        let shown = |otherwise| match manner {
-            Some(Manner::Said) | None => otherwise,
-            Some(Manner::Thought) => Shown::Reasoning,
-            Some(Manner::Nowhere) => Shown::Nowhere,
+        let otherwise = match kind {
+            ItemKind::Text => Manner::Said,
+            ItemKind::Reasoning | ItemKind::ToolCall { .. } => Manner::Thought,
+        };
+        let manner = manner.unwrap_or(otherwise);
+        let shown = match manner {
+            Manner::Said => Shown::Message,
+            Manner::Thought | Manner::ThoughtWhole => Shown::Reasoning,
+            Manner::Nowhere => Shown::Nowhere,
         };
         match kind {
-            ItemKind::Text => Item::Text(shown(Shown::Message)),
-            ItemKind::Reasoning => Item::Text(shown(Shown::Reasoning)),
+            ItemKind::Text | ItemKind::Reasoning => {
+                Item::Text { shown, whole: manner == Manner::ThoughtWhole }
+            }
             ItemKind::ToolCall { name, .. } => Item::Tool { name: name.clone(), proposal: None },
         }
     }
 
     pub(super) fn grew(&self, growth: &Growth, out: &mut Out<'_>) {
         let shows = match (self, growth.stream) {
-            (Item::Text(shown), Stream::Text) => *shown != Shown::Nowhere,
+            (Item::Text { shown, whole }, Stream::Text) => *shown != Shown::Nowhere && !whole,
             (Item::Tool { proposal, .. }, Stream::Output) => {
                 proposal.as_ref().is_some_and(|proposal| proposal.script.is_some())
             }
             // Arguments are shown when they are whole.
-            (Item::Text(_), Stream::Args | Stream::Output)
+            (Item::Text { .. }, Stream::Args | Stream::Output)
             | (Item::Tool { .. }, Stream::Text | Stream::Args) => false,
         };
         if !shows {
@@ -83,7 +99,7 @@ impl Item {
         let end = growth.offset.saturating_add(growth.text.len() as u64);
         let place = (growth.item, growth.stream, end - fresh.len() as u64);
         match self {
-            Item::Text(shown) => shown.tell(place, fresh, out),
+            Item::Text { shown, .. } => shown.tell(place, fresh, out),
             Item::Tool { proposal, .. } => {
                 let script = proposal.as_ref().and_then(|proposal| proposal.script.as_deref());
                 tell_output(place, script.unwrap_or_default(), fresh, out);
@@ -110,7 +126,12 @@ impl Item {
         out: &mut Parts<'_, '_>,
     ) {
         match self {
-            Item::Text(shown) => shown.completed(id, ended.text, out),
+            Item::Text { shown, whole } => {
+                shown.completed(id, ended.text, out);
+                if whole && !ended.text.is_empty() {
+                    out.tell(&AssistantReasoning { text: LINE_END });
+                }
+            }
             // Cut inside its arguments: it was never a call.
             Item::Tool { proposal: None, .. } => {}
             Item::Tool { proposal: Some(proposal), .. } => proposal.completed(id, ended, cwd, out),
@@ -118,8 +139,9 @@ impl Item {
     }
 }
 
-/// A sentence on the way to an answer.
+/// A sentence on the way to an answer. Clients append, so it stands on a line of its own.
 pub(super) fn thought(text: &str, out: &mut Parts<'_, '_>) {
+    let text = &format!("\n{text}\n");
     out.tell(&AssistantReasoning { text });
 }
 

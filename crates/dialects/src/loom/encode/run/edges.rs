@@ -34,7 +34,13 @@ impl Run {
         // Several calls may share one.
         open.dedup();
         for node in open {
-            self.tell(Some(node), &Told::NodeEnter { id: node.name }, out);
+            let task = self.search.task_at(node);
+            let got_node = task.map(|(name, _)| name);
+            self.tell(Some(node), &Told::NodeEnter { id: node.name, got_node }, out);
+            // Its end is no surprise to whoever knows that it began.
+            if let Some((name, true)) = task {
+                self.tell(Some(node), &Told::GotNodeStart { id: name }, out);
+            }
         }
         for item in self.items.values() {
             self.again(item, out);
@@ -42,7 +48,7 @@ impl Run {
     }
 
     pub(in super::super) fn ended(
-        self,
+        &self,
         entry: &LogEntry,
         outcome: &Outcome,
         usage: Usage,
