@@ -102,10 +102,6 @@ pub struct Interrupted {
     pub origin: Origin,
     /// Somebody wanted it so; otherwise the server stopped under it.
     pub by_person: bool,
-    /// How it was worked; so is what takes it up.
-    pub agent: Agent,
-    /// Its search, if it had one, was over: only the answer is left to do.
-    pub searched: bool,
     /// What it was to do otherwise than the settings say; so does what takes it up.
     pub run: Option<Box<RunOptions>>,
     /// How far its search had come. Never kept: it is folded from the log.

@@ -123,12 +123,9 @@ pub fn thoughts(text: &str, most: u32) -> Result<Vec<Thought>, Text> {
 }
 
 /// An answer that proposes nothing, as it stands.
-pub(crate) fn whole_thought(text: &str) -> Thought {
-    let text = match said(text).trim() {
-        "" => "(nothing)",
-        text => text,
-    };
-    Thought { text: shortened(text), last: false }
+pub(crate) fn whole_thought(text: &str) -> Option<Thought> {
+    let text = said(text).trim();
+    (!text.is_empty()).then(|| Thought { text: shortened(text), last: false })
 }
 
 /// An array of its own, or the first in an object. In a broken text an array of words may be a

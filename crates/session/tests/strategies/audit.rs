@@ -37,9 +37,12 @@ pub struct Audit {
     calls_max: u32,
     agent: Option<Agent>,
     queue: BTreeMap<MessageId, Run>,
-    left: BTreeMap<TurnId, (Run, Agent, Finding)>,
+    left: BTreeMap<TurnId, Left>,
     turn: Option<Turn>,
 }
+
+/// What an interrupted turn leaves: its options, how it was worked, its calls, what it found.
+type Left = (Run, Agent, u32, Finding);
 
 struct Turn {
     id: TurnId,
@@ -155,6 +158,7 @@ impl Audit {
 
     fn started(&mut self, id: TurnId, work: &Work, agent: Option<Agent>) -> Checked {
         ensure!(self.turn.is_none(), "[10] a turn in another");
+        let mut made = 0;
         let (run, before, finding) = match work {
             Work::Message { message } => {
                 let run = self.queue.remove(message).ok_or("[10] a turn without its message")?;
@@ -164,7 +168,9 @@ impl Audit {
             Work::Resume { turn, .. } => {
                 let left = self.left.remove(turn).ok_or("[10] resumes what was not left")?;
                 self.left.clear();
-                let (run, agent, finding) = left;
+                let (run, agent, calls, finding) = left;
+                // A search that is stopped often does not grow by that.
+                made = if finding.over || agent == Agent::React { 0 } else { calls };
                 (run, Some(agent), finding)
             }
             Work::Compact { .. } => (None, None, Finding { over: true, ..Finding::default() }),
@@ -182,7 +188,7 @@ impl Audit {
             run,
             bounds,
             calls_max,
-            made: 0,
+            made,
             calls: BTreeMap::new(),
             items: BTreeMap::new(),
             waits: BTreeMap::new(),
@@ -204,7 +210,8 @@ impl Audit {
                 ensure!(done, "[11] it completes without an answer");
             }
             Outcome::Interrupted { .. } if !turn.compacts => {
-                self.left.insert(turn.id, (turn.run, turn.agent, turn.finding));
+                let left = (turn.run, turn.agent, turn.made, turn.finding);
+                self.left.insert(turn.id, left);
             }
             Outcome::Interrupted { .. } | Outcome::Failed { .. } => {}
         }
@@ -547,8 +554,9 @@ impl Finding {
             NodeOutcome::Done { .. } | NodeOutcome::Failed { .. } => {
                 ensure!(row.started, "[6] ends before it began");
                 if self.planned.contains(&Some(id)) {
-                    let failed = matches!(outcome, NodeOutcome::Failed { fault } if &*fault.code == "max_turns");
-                    let ended = if failed { Ended::AllThatBegan } else { Ended::All };
+                    let given_up = matches!(outcome, NodeOutcome::Failed { fault }
+                        if &*fault.code == polyloop_session::strategy::react::CALLS_CODE);
+                    let ended = if given_up { Ended::AllThatBegan } else { Ended::All };
                     self.all_ended(Some(id), ended)?;
                 }
                 matches!(outcome, NodeOutcome::Done { .. })

@@ -157,6 +157,11 @@ fn a_complex_node_becomes_a_graph_of_its_own() {
             assert!(asked.has("both.l (lengths):"), "{:?}", asked.last);
             say("compared")
         }
+        Purpose::Think if asked.last.contains("lengths") || asked.last.contains("words") => {
+            assert!(asked.last.contains("It is part of a larger one: compare"), "{}", asked.last);
+            assert!(asked.last.contains("Result of a (read a):\nok"), "{}", asked.last);
+            say("ok")
+        }
         Purpose::Think => say("ok"),
         other => panic!("{other:?}"),
     };
@@ -170,4 +175,45 @@ fn a_complex_node_becomes_a_graph_of_its_own() {
         matches!(event, Event::CallStarted { line: Some(LineId::Node { .. }), .. })
     });
     assert_eq!(lines.len(), 5, "two readers, two inside, and the one that puts them together");
+}
+
+#[test]
+fn what_is_left_of_the_nodes_is_shared_whoever_plans_first() {
+    let mind = |asked: &Asked<'_>| match asked.purpose {
+        Purpose::Plan { node: None } => say(r#"["one", "two", "three"]"#),
+        Purpose::Plan { .. } => {
+            assert!(asked.has("Plan at most 2 sub-tasks"), "{}", asked.last);
+            say(r#"["x", "y", "z"]"#)
+        }
+        Purpose::Judge { .. } => say("complex"),
+        Purpose::Think => say("ok"),
+        other => panic!("{other:?}"),
+    };
+    let mut play = Play::new(100, &mind);
+    let bounds = Wanted { got_nodes_total: Some(11), got_depth: Some(3), ..Wanted::default() };
+    play.send("Do", Agent::Got, bounds, true);
+    play.finish();
+    let nodes = play.log.iter().map(|entry| match &entry.event {
+        Event::Planned { nodes, .. } => nodes.len(),
+        _ => 0,
+    });
+    assert_eq!(nodes.sum::<usize>(), 3 + 3 * 2, "two each, and nothing is left for more");
+    assert_eq!(play.outcome(), &Outcome::Completed);
+}
+
+#[test]
+fn an_empty_result_is_none() {
+    let mind = |asked: &Asked<'_>| match asked.purpose {
+        _ if plan(asked) => say(r#"[{"id": "a", "task": "empty"}, {"id": "b", "task": "full"}]"#),
+        Purpose::Think if asked.last.contains("Put the results together") => {
+            assert!(asked.has("a (empty) failed: The sub-task was answered with nothing"));
+            say("half")
+        }
+        Purpose::Think => say(if asked.last.contains("full") { "ok" } else { " " }),
+        other => panic!("{other:?}"),
+    };
+    let mut play = Play::new(100, &mind);
+    play.send("Do", Agent::Got, Wanted::default(), false);
+    play.finish();
+    assert_eq!(play.answer(), "half");
 }

@@ -226,7 +226,7 @@ impl Session {
             got_attempts: some(dice, 3),
             got_refine: Some(dice.below(3) as u32),
             got_steps: some(dice, 3),
-            got_adaptive: None,
+            got_adaptive: dice.one_in(4).then(|| dice.one_in(2)),
         };
         let agent = (!dice.one_in(6)).then(|| dice.of(&AGENTS));
         let adaptive = dice.one_in(2);

@@ -185,3 +185,68 @@ fn thoughts_that_cannot_be_read_are_asked_for_once_more() {
     assert_eq!(play.calls(), 5);
     assert_eq!(play.notices().len(), 2, "{:?}", play.notices());
 }
+
+/// The path that a search took, step by step.
+fn path(play: &Play<'_>) -> String {
+    let taken = play.events(|event| matches!(event, Event::PathTaken { .. }));
+    let [Event::PathTaken { note, .. }] = taken[..] else { panic!("{taken:?}") };
+    let steps = note.lines().filter_map(|line| line.split_once(". "));
+    let steps = steps.filter(|(number, _)| number.parse::<u32>().is_ok());
+    steps.map(|(_, step)| step).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_path_that_led_nowhere_is_not_taken_for_its_beginning() {
+    // "left" looks best and leads nowhere; "right" ends, and is worth less than it takes.
+    let mind = |asked: &Asked<'_>| match asked.purpose {
+        Purpose::Expand { thought: None } => say("1. left\n2. right"),
+        Purpose::Expand { .. } => say("1. on (final)"),
+        Purpose::Value { .. } => {
+            let steps = steps(asked);
+            match (steps[0].as_str(), steps.len()) {
+                ("left", 1) => say("10"),
+                ("left", _) => say("0"),
+                ("right", 1) => say("5"),
+                _ => say("4"),
+            }
+        }
+        Purpose::Think => say("done"),
+        other => panic!("{other:?}"),
+    };
+    let mut play = Play::new(100, &mind);
+    let bounds = Wanted { tot_search: Some(Search::Depth), ..wanted() };
+    play.send("Find it", Agent::Tot, bounds, false);
+    play.finish();
+    assert_eq!(path(&play), "right on");
+}
+
+#[test]
+fn a_thought_without_votes_is_still_a_way_back() {
+    let mind = |asked: &Asked<'_>| match asked.purpose {
+        Purpose::Expand { thought: None } => say("1. left\n2. right"),
+        Purpose::Expand { .. } if steps(asked)[0] == "left" => say("[]"),
+        Purpose::Expand { .. } => say("1. on (final)"),
+        Purpose::Vote { .. } => say("1"),
+        Purpose::Think => say("done"),
+        other => panic!("{other:?}"),
+    };
+    let mut play = Play::new(100, &mind);
+    let bounds = Wanted { tot_judge: Some(Judge::Vote), tot_beam: Some(1), ..wanted() };
+    play.send("Find it", Agent::Tot, bounds, false);
+    play.finish();
+    assert_eq!(path(&play), "right on");
+    assert_eq!(play.events(|event| matches!(event, Event::Backtracked { .. })).len(), 1);
+}
+
+#[test]
+fn a_branch_that_says_nothing_is_a_dead_end() {
+    let mind = |asked: &Asked<'_>| match asked.purpose {
+        Purpose::Expand { .. } => say(""),
+        Purpose::Think => say("at once"),
+        other => panic!("{other:?}"),
+    };
+    let mut play = Play::new(100, &mind);
+    play.send("Find it", Agent::Tot, wanted(), false);
+    play.finish();
+    assert_eq!((play.answer().as_str(), path(&play).as_str()), ("at once", ""));
+}
