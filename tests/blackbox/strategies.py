@@ -36,9 +36,10 @@ QUESTIONS = [
     ("refine", r"Improve this result of a sub-task"),
     ("summary", r"Summarise the conversation above"),
 ]
+# What it could not be read from is asked once more, behind what was said.
+AGAIN = "Reply again, exactly in the form I asked for"
 TASK = "Your sub-task: "
 RESUMED = "Go on with the work that was interrupted."
-AGAIN = "Reply again, exactly in the form I asked for"
 GATHERED = "Put the results together and answer"
 FOLLOW = {"path": "Several ways were weighed", "solve": "You have looked at the problem",
           "gather": GATHERED}

@@ -96,7 +96,7 @@ pub(crate) fn question(turn: &Turn, purpose: Purpose, limits: &Limits) -> Option
         (Method::Tot(tree), Purpose::Value { thought, .. }) => tot::value_text(tree, thought),
         (Method::Tot(tree), Purpose::Vote { .. }) => tot::vote_text(tree),
         (Method::Got(graph), Purpose::Plan { node }) => {
-            got::plan_text(graph, node, got::plan_bounds(&bounds, graph))
+            got::plan_text(graph, node, got::plan_bounds(&bounds, graph, node))
         }
         (Method::Got(graph), Purpose::Judge { node }) => got::judge_text(graph.nodes.get(&node)?),
         (Method::Got(graph), Purpose::Score { node, attempt }) => {

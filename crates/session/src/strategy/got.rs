@@ -49,7 +49,7 @@ fn all_ended(graph: &Graph, of: Option<NodeId>) -> bool {
 
 /// Wants a plan: of the whole, or of one that is too much for one.
 fn plan(engine: &mut Engine<'_>, graph: &Graph, of: Option<NodeId>) {
-    let bounds = plan_bounds(&engine.bounds, graph);
+    let bounds = plan_bounds(&engine.bounds, graph, of);
     match engine.errand(Purpose::Plan { node: of }) {
         Came::Nothing => {}
         Came::Answer { call, text, misread } => {
@@ -80,14 +80,22 @@ fn plan(engine: &mut Engine<'_>, graph: &Graph, of: Option<NodeId>) {
     }
 }
 
-pub(super) fn plan_bounds(bounds: &Bounds, graph: &Graph) -> PlanBounds {
-    let left = bounds.got_nodes_total.saturating_sub(graph.nodes.len() as u32);
+pub(super) fn plan_bounds(bounds: &Bounds, graph: &Graph, of: Option<NodeId>) -> PlanBounds {
     PlanBounds {
-        nodes: bounds.got_nodes.min(left).max(1),
+        nodes: bounds.got_nodes.min(room(bounds, graph, of)).max(1),
         layers: bounds.got_layers,
         attempts: bounds.got_attempts,
         refine: bounds.got_refine,
     }
+}
+
+/// Sub-tasks that may be planned inside one, in all graphs there: each has the same share of what
+/// its own graph leaves, so that it makes no difference which is planned first.
+fn room(bounds: &Bounds, graph: &Graph, of: Option<NodeId>) -> u32 {
+    let Some(node) = of else { return bounds.got_nodes_total };
+    let Some(parent) = graph.nodes.get(&node).map(|node| node.parent) else { return 0 };
+    let beside = graph.graphs.get(&parent).map_or(1, |nodes| nodes.len() as u32).max(1);
+    room(bounds, graph, parent).saturating_sub(beside) / beside
 }
 
 fn whole(graph: &Graph, of: Option<NodeId>) -> PlannedNode {
@@ -120,7 +128,7 @@ fn work(engine: &mut Engine<'_>, graph: &Graph, id: NodeId) {
         engine.events.push(Event::NodeStarted { node: id, note, tokens });
         return;
     }
-    if may_split(engine, graph, node) && node.complex.is_none() {
+    if node.complex.is_none() && may_split(engine, graph, id, node) {
         judge(engine, id);
         return;
     }
@@ -132,10 +140,10 @@ fn work(engine: &mut Engine<'_>, graph: &Graph, id: NodeId) {
 }
 
 /// Whether it may become a graph of its own.
-fn may_split(engine: &Engine<'_>, graph: &Graph, node: &Node) -> bool {
+fn may_split(engine: &Engine<'_>, graph: &Graph, id: NodeId, node: &Node) -> bool {
     let bounds = &engine.bounds;
-    let room = (graph.nodes.len() as u32) < bounds.got_nodes_total;
-    bounds.got_adaptive && node.depth < bounds.got_depth && room
+    let may = bounds.got_adaptive && node.depth < bounds.got_depth;
+    may && room(bounds, graph, Some(id)) > 0
 }
 
 fn judge(engine: &mut Engine<'_>, node: NodeId) {

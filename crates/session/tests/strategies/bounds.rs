@@ -3,7 +3,7 @@
 use polyloop_session::event::{Agent, Event, Outcome, Purpose};
 use polyloop_session::strategy::bounds::Wanted;
 
-use super::play::{Asked, Play, Reply, number, say};
+use super::play::{Asked, Dice, Play, Reply, number, say};
 
 fn greedy(asked: &Asked<'_>) -> Reply {
     match asked.purpose {
@@ -74,4 +74,75 @@ fn a_search_keeps_within_its_own_bounds() {
     });
     assert!(nodes.sum::<usize>() <= 32 + 1);
     assert!(play.at_once <= 8, "{}", play.at_once);
+}
+
+/// Calls of the search itself: the answer is not one of them.
+fn searched(play: &Play<'_>) -> usize {
+    let of_search = |event: &Event| match event {
+        Event::CallStarted { purpose, line, .. } => *purpose != Purpose::Think || line.is_some(),
+        _ => false,
+    };
+    play.events(of_search).len()
+}
+
+#[test]
+fn a_search_that_is_taken_up_has_the_calls_that_are_left() {
+    let calls_max = 40;
+    for agent in [Agent::Tot, Agent::Got] {
+        for between in [7, 15, 40] {
+            let mut play = Play::new(calls_max, &greedy);
+            let wanted = Wanted {
+                tot_proposals: Some(5),
+                tot_beam: Some(5),
+                tot_depth: Some(9),
+                ..Wanted::default()
+            };
+            play.send("More", agent, wanted, true);
+            for _ in 0..200 {
+                play.run(play.log.len() + between, &mut |_| 0);
+                if play.state.turn().is_none() {
+                    break;
+                }
+                play.crash();
+            }
+            assert!(play.state.turn().is_none(), "{agent:?}: it has no end");
+            let made = searched(&play);
+            assert!(made <= calls_max as usize * 3 / 4, "{agent:?}, {between}: {made} calls");
+        }
+    }
+}
+
+#[test]
+fn sub_tasks_of_all_graphs_together_are_bounded() {
+    // All that are planned at first are split at the same time.
+    let mind = |asked: &Asked<'_>| match asked.purpose {
+        Purpose::Plan { .. } => {
+            let nodes: Vec<String> =
+                (0..6).map(|n| format!(r#"{{"id": "n{n}", "task": "t{n}"}}"#)).collect();
+            say(&format!("[{}]", nodes.join(",")))
+        }
+        Purpose::Judge { .. } => say("complex"),
+        _ => say("done"),
+    };
+    for total in 1..=20 {
+        for order in 0..8_usize {
+            let mut play = Play::new(1_000, &mind);
+            let wanted = Wanted {
+                got_nodes: Some(6),
+                got_nodes_total: Some(total),
+                got_depth: Some(3),
+                ..Wanted::default()
+            };
+            play.send("More", Agent::Got, wanted, true);
+            let mut dice = Dice(order as u64 + 1);
+            play.run(usize::MAX, &mut |_| dice.next() as usize);
+            assert_eq!(play.outcome(), &Outcome::Completed);
+            let nodes = play.log.iter().map(|entry| match &entry.event {
+                Event::Planned { nodes, .. } => nodes.len(),
+                _ => 0,
+            });
+            let nodes = nodes.sum::<usize>();
+            assert!(nodes <= total as usize, "{nodes} sub-tasks where {total} may be");
+        }
+    }
 }
