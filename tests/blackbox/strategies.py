@@ -13,11 +13,15 @@ order they come.
 import http.server
 import json
 import re
+import select
+import socket
 import threading
 import time
 
 WAIT_SECS = 30.0
 PIECE_CHARS = 12
+# So often it is looked whether whoever asked is still there.
+GONE_SECS = 0.05
 
 # What a question looks like, and what kind it then is.
 QUESTIONS = [
@@ -233,7 +237,7 @@ class Thinker:
             if rule and rule.does == "hold" and at == min(more["pieces"], len(chunks)):
                 handler.wfile.flush()
                 rule.came.set()
-                rule.may_go.wait(WAIT_SECS * 4)
+                wait_with(handler.connection, rule.may_go)
             if rule and more.get("cut") == at:
                 rule.came.set()
                 handler.wfile.flush()
@@ -243,6 +247,15 @@ class Thinker:
                 handler.wfile.flush()
         handler.wfile.write(b"data: [DONE]\n\n")
         return handler.wfile.flush()
+
+
+def wait_with(connection, may_go):
+    """Waits as long as there is somebody to answer to."""
+    end = time.monotonic() + WAIT_SECS * 4
+    while not may_go.wait(GONE_SECS) and time.monotonic() < end:
+        readable, _, _ = select.select([connection], [], [], 0)
+        if readable and not connection.recv(1, socket.MSG_PEEK):
+            raise ConnectionError("whoever asked is gone")
 
 
 def streamed(reply):
