@@ -19,11 +19,7 @@ import time
 WAIT_SECS = 30.0
 PIECE_CHARS = 12
 
-# What the last words of a question look like, and what kind it then is.
-KINDS = [
-    ("summary", r"Summarise the conversation above"),
-    ("explain", r"approval"),
-]
+# What a question looks like, and what kind it then is.
 QUESTIONS = [
     ("question", r"what is its core question"),
     ("information", r"Which information bears on the core question"),
@@ -39,9 +35,13 @@ QUESTIONS = [
 # What it could not be read from is asked once more, behind what was said.
 AGAIN = "Reply again, exactly in the form I asked for"
 TASK = "Your sub-task: "
+RESUMED = "Go on with the work that was interrupted."
 GATHERED = "Put the results together and answer"
 FOLLOW = {"path": "Several ways were weighed", "solve": "You have looked at the problem",
           "gather": GATHERED}
+# How such a note ends.
+ENDS = {"path": "with tools where they help, and answer.",
+        "solve": "with tools where they help, and answer.", "gather": " what was asked for."}
 
 
 class Asked:
@@ -64,10 +64,13 @@ class Asked:
                     return "task", task, results
             for kind, beginning in FOLLOW.items():
                 if beginning in said and not self._asks(said.rpartition(beginning)[2]):
-                    return kind, "", results
+                    # What is said behind a note is said since.
+                    since = said.rpartition(beginning)[2].partition(ENDS[kind])[2]
+                    since = since.replace(RESUMED, "").strip()
+                    return ("think", since, results) if since else (kind, "", results)
             if kind := self._asks(said):
                 return kind, about(kind, said), results
-            if "Go on with the work that was interrupted" in said or AGAIN in said:
+            if said.strip() == RESUMED or AGAIN in said:
                 continue
             return "think", said, results
         return "think", "", []
@@ -186,6 +189,10 @@ class Thinker:
     def asked(self, kind=None):
         with self.lock:
             return [one for one in self.requests if kind in (None, one.kind)]
+
+    def asked_now(self):
+        """The same, for who is asked."""
+        return list(self.requests)
 
     def _applies(self, asked):
         for rule in self.rules:

@@ -87,7 +87,8 @@ impl Out<'_> {
         stream: Stream,
         text: &'t str,
     ) -> Option<&'t str> {
-        if self.muted { None } else { self.rest(item, stream, text) }
+        // Of what has no characters yet there is no place.
+        if self.muted || text.is_empty() { None } else { self.rest(item, stream, text) }
     }
 
     /// The part of a growth that was not sent yet.
@@ -110,11 +111,7 @@ impl Out<'_> {
         while !text.is_char_boundary(from) {
             from -= 1;
         }
-        let end = offset.saturating_add(text.len() as u64);
-        // Of what has no characters yet there is no place.
-        if end > 0 {
-            self.sent.bytes.insert((item, stream), end);
-        }
+        self.sent.bytes.insert((item, stream), offset.saturating_add(text.len() as u64));
         let fresh = &text[from..];
         (!fresh.is_empty()).then_some(fresh)
     }

@@ -70,7 +70,13 @@ const MARK: &str = "…";
 #[derive(Default)]
 pub(crate) struct Progress {
     thoughts: BTreeMap<ThoughtId, Known>,
-    nodes: BTreeMap<NodeId, String>,
+    nodes: BTreeMap<NodeId, Named>,
+}
+
+struct Named {
+    name: String,
+    /// What it is inside of.
+    parent: Option<NodeId>,
 }
 
 struct Known {
@@ -110,13 +116,16 @@ impl Progress {
                 }
             }
             Event::Planned { parent, nodes, .. } => {
-                let above = parent.and_then(|parent| self.nodes.get(&parent).cloned());
+                let above = parent.map(|parent| self.node(&parent).to_owned());
                 for (index, node) in (0..).zip(nodes) {
                     if self.nodes.len() >= KNOWN_MAX {
                         self.nodes.pop_first();
                     }
                     let id = NodeId { planned: entry.seq, index };
-                    self.nodes.insert(id, named(id, above.as_deref(), &node.name));
+                    let name = named(id, above.as_deref(), &node.name);
+                    // A damaged log may have one inside of what comes later.
+                    let parent = parent.filter(|parent| parent.planned < entry.seq);
+                    self.nodes.insert(id, Named { name, parent });
                 }
             }
             _ => {}
@@ -124,7 +133,12 @@ impl Progress {
     }
 
     pub(crate) fn node(&self, id: &NodeId) -> &str {
-        self.nodes.get(id).map_or("task", String::as_str)
+        self.nodes.get(id).map_or("task", |named| &named.name)
+    }
+
+    /// The sub-task that one is inside of.
+    pub(crate) fn above(&self, id: &NodeId) -> Option<NodeId> {
+        self.nodes.get(id).and_then(|named| named.parent)
     }
 
     pub(crate) fn thought(&self, id: &ThoughtId) -> &str {

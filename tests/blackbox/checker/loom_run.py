@@ -352,8 +352,15 @@ class Run:
 
     # The end.
 
+    def fail(self) -> None:
+        """An error ends a run wherever it is, but what was open is left before."""
+        self.ended = True
+        if self.nodes:
+            self.wrong("node_exit", f"missing for {self._open()} at the error")
+        self._nothing_due()
+
     def end(self, frame: Frame) -> None:
-        """`run_end`; an error ends a run wherever it is."""
+        """`run_end`."""
         self.ended = True
         if self.last_id is None:
             if not self.resumed:

@@ -50,6 +50,11 @@ pub enum Action {
         blocks: Vec<(Kind, String)>,
         judged: Vec<Effect>,
     },
+    /// All that is open goes on for some rounds, as a model would have it.
+    Work {
+        seed: Pick,
+        rounds: u8,
+    },
     /// It begins to say something, and fails.
     Fail {
         call: Pick,
@@ -173,6 +178,7 @@ fn action() -> impl Strategy<Value = Action> {
         2 => (pick(), judged()).prop_map(|(call, judged)| Action::Answer { call, judged }),
         9 => (pick(), vec((kind(), said()), 1..4), judged())
             .prop_map(|(call, blocks, judged)| Action::Say { call, blocks, judged }),
+        7 => (pick(), 1..5_u8).prop_map(|(seed, rounds)| Action::Work { seed, rounds }),
         6 => (pick(), vec((kind(), said()), 0..3), heal())
             .prop_map(|(call, blocks, heal)| Action::Fail { call, blocks, heal }),
         2 => pick().prop_map(Action::Stopped),

@@ -36,6 +36,9 @@ const LIMITS: Limits = Limits {
     bounds: Bounds::DEFAULT,
 };
 
+/// What models say, of all lengths that make a difference.
+const WORDS: [&str; 4] = ["yes", "no🦀", "perhaps\n\nso", "é"];
+
 /// Stands in all that only providers may see.
 pub const SEALED: &str = "sealed";
 
@@ -109,6 +112,12 @@ impl Play {
             Action::Say { call, blocks, judged } => {
                 self.write(*call, blocks);
                 self.answer(*call, judged);
+            }
+            Action::Work { seed, rounds } => {
+                for round in 0..*rounds {
+                    self.advance();
+                    self.work(usize::from(*seed) + usize::from(round));
+                }
             }
             Action::Fail { call, blocks, heal } => {
                 self.write(*call, blocks);
@@ -233,6 +242,48 @@ impl Play {
             if let Some((call, block)) = open.last().filter(|_| whole) {
                 self.end_block(*call, *block);
             }
+        }
+    }
+
+    /// All open calls are answered side by side, and running tools end.
+    fn work(&mut self, seed: usize) {
+        let turn = self.now.state.turn();
+        let calls = turn.map(|turn| turn.calls.iter().map(|(id, call)| (*id, call.purpose)));
+        let calls: Vec<(CallId, Purpose)> = calls.into_iter().flatten().collect();
+        let mut open = Vec::new();
+        for (at, (call, purpose)) in calls.iter().enumerate() {
+            let looks = purpose.is_step() && (seed + at).is_multiple_of(3);
+            let kind = if looks { tool("bash") } else { ItemKind::Text };
+            let text =
+                if looks { "{}".into() } else { fitting(Some(*purpose), WORDS[(seed + at) % 4]) };
+            let block = self.now.state.last_seq().0 as u32;
+            self.report(Report::BlockStarted { call: *call, block, kind });
+            let item = self.now.state.turn().and_then(|turn| turn.item_of(*call, block));
+            let stream = if looks { Stream::Args } else { Stream::Text };
+            open.extend(item.map(|item| (item, stream, text)));
+        }
+        for second in [false, true] {
+            for (item, stream, text) in &open {
+                let (first, rest) = text.split_at(text.floor_char_boundary(text.len() / 2));
+                self.grow(Some((*item, *stream)), if second { rest } else { first });
+            }
+        }
+        let count = calls.len();
+        for at in 0..count {
+            let (call, _) = calls[(at + seed) % count];
+            let at = self.calls().iter().position(|open| *open == call);
+            if let Some(at) = at.and_then(|at| Pick::try_from(at).ok()) {
+                self.answer(at, &[Effect::Read]);
+                self.advance();
+            }
+        }
+        let runs = |i: &Item| matches!(i.tool, Some(ToolPhase::Running { .. }));
+        for item in self.items(runs, |id, _| id) {
+            self.grow(Some((item, Stream::Output)), "out");
+            let result = ToolResult { exit_code: Some(0), ..ToolResult::default() };
+            let (end, result) = (End::Whole, Box::new(result));
+            self.report(Report::ToolEnded { item, end, result });
+            self.advance();
         }
     }
 
@@ -393,7 +444,8 @@ fn fitting(purpose: Option<Purpose>, text: &str) -> String {
 /// A run of any agent, in small bounds.
 fn run_of(text: &str) -> RunOptions {
     let size = text.len();
-    let agent = [Agent::React, Agent::Dup, Agent::Tot, Agent::Got][size % 4];
+    let agents = [Agent::React, Agent::Tot, Agent::Got, Agent::React, Agent::Dup, Agent::Got];
+    let agent = agents[size % agents.len()];
     let search = if size % 8 < 4 { Search::Breadth } else { Search::Depth };
     let judge = if size.is_multiple_of(3) { Judge::Vote } else { Judge::Value };
     let bounds = Wanted {

@@ -251,7 +251,7 @@ pub fn streams(dialect: &dyn Dialect) -> bool {
 /// Whether an entry says a stream whole, after which it is not sent again.
 pub fn ends((item, stream): Key, entry: &LogEntry) -> bool {
     match &entry.event {
-        Event::Adopted { .. } => entry.seq == item.0,
+        Event::Adopted { .. } | Event::Concluded { .. } => entry.seq == item.0,
         Event::ItemCompleted { item: of, .. } => *of == item,
         Event::ToolProposed { item: of, .. } => *of == item && stream == Stream::Args,
         _ => false,
@@ -265,7 +265,9 @@ pub fn whole((item, stream): Key, entry: &LogEntry) -> Option<String> {
         Event::ToolProposed { item: of, args, .. } if *of == item && stream == Stream::Args => {
             Some(args.to_string())
         }
-        Event::Adopted { piece: Some(Adopted::Agent { text }) } if entry.seq == item.0 => {
+        Event::Adopted { piece: Some(Adopted::Agent { text }) } | Event::Concluded { text, .. }
+            if entry.seq == item.0 =>
+        {
             Some(text.to_string())
         }
         _ => None,

@@ -17,6 +17,8 @@ use crate::strategy::read::{self, Plan, PlanBounds};
 
 /// Of one result, where another is told of it.
 const RESULT_BYTES_MAX: usize = 16 * 1024;
+/// What is split becomes so many at least.
+const SPLIT_MIN: u32 = 2;
 /// What the note of a sub-task, and one about results, begin with.
 pub const TASK_BEGINNING: &str = "Do not answer my message as a whole: it was split into sub-tasks";
 pub const TASK_MARK: &str = "\n\nYour sub-task: ";
@@ -82,20 +84,19 @@ fn plan(engine: &mut Engine<'_>, graph: &Graph, of: Option<NodeId>) {
 
 pub(super) fn plan_bounds(bounds: &Bounds, graph: &Graph, of: Option<NodeId>) -> PlanBounds {
     PlanBounds {
-        nodes: bounds.got_nodes.min(room(bounds, graph, of)).max(1),
+        nodes: bounds.got_nodes.min(share(bounds, graph, of)).max(1),
         layers: bounds.got_layers,
         attempts: bounds.got_attempts,
         refine: bounds.got_refine,
     }
 }
 
-/// Sub-tasks that may be planned inside one, in all graphs there: each has the same share of what
-/// its own graph leaves, so that it makes no difference which is planned first.
-fn room(bounds: &Bounds, graph: &Graph, of: Option<NodeId>) -> u32 {
-    let Some(node) = of else { return bounds.got_nodes_total };
-    let Some(parent) = graph.nodes.get(&node).map(|node| node.parent) else { return 0 };
-    let beside = graph.graphs.get(&parent).map_or(1, |nodes| nodes.len() as u32).max(1);
-    room(bounds, graph, parent).saturating_sub(beside) / beside
+/// How many sub-tasks may be in a graph and all that are inside it. What a graph leaves of them is
+/// shared by its nodes alike, so that none depends on which was planned first.
+fn share(bounds: &Bounds, graph: &Graph, of: Option<NodeId>) -> u32 {
+    let Some(node) = of.and_then(|of| graph.nodes.get(&of)) else { return bounds.got_nodes_total };
+    let beside = graph.graphs.get(&node.parent).map_or(1, |nodes| nodes.len().max(1) as u32);
+    share(bounds, graph, node.parent).saturating_sub(beside) / beside
 }
 
 fn whole(graph: &Graph, of: Option<NodeId>) -> PlannedNode {
@@ -128,7 +129,7 @@ fn work(engine: &mut Engine<'_>, graph: &Graph, id: NodeId) {
         engine.events.push(Event::NodeStarted { node: id, note, tokens });
         return;
     }
-    if node.complex.is_none() && may_split(engine, graph, id, node) {
+    if node.complex.is_none() && may_split(engine, graph, id) {
         judge(engine, id);
         return;
     }
@@ -140,10 +141,11 @@ fn work(engine: &mut Engine<'_>, graph: &Graph, id: NodeId) {
 }
 
 /// Whether it may become a graph of its own.
-fn may_split(engine: &Engine<'_>, graph: &Graph, id: NodeId, node: &Node) -> bool {
+fn may_split(engine: &Engine<'_>, graph: &Graph, id: NodeId) -> bool {
     let bounds = &engine.bounds;
-    let may = bounds.got_adaptive && node.depth < bounds.got_depth;
-    may && room(bounds, graph, Some(id)) > 0
+    let depth = graph.nodes.get(&id).map_or(u32::MAX, |node| node.depth);
+    let is_room = || share(bounds, graph, Some(id)) >= SPLIT_MIN;
+    bounds.got_adaptive && depth < bounds.got_depth && is_room()
 }
 
 fn judge(engine: &mut Engine<'_>, node: NodeId) {
@@ -369,6 +371,12 @@ fn settled(mut engine: Engine<'_>, graph: &Graph) -> Vec<Event> {
     engine.notice("search_ended", text.to_owned());
     let results = graph.nodes.values().filter(|node| node.is_done() && node.parent.is_none());
     let note = results_note(results);
+    let begun = |node: &Node| node.outcome.is_none() && !node.notes.is_empty();
+    for (id, _) in graph.nodes.iter().filter(|(_, node)| begun(node)) {
+        let fault = Fault::new(super::react::CALLS_CODE, "No model calls were left for it");
+        let outcome = NodeOutcome::Failed { fault };
+        engine.events.push(Event::NodeEnded { node: *id, outcome });
+    }
     let tokens = estimate_tokens(note.len());
     engine.events.push(Event::Gathered { node: None, note, tokens });
     engine.events

@@ -26,7 +26,9 @@ fn greedy(asked: &Asked<'_>) -> Reply {
         Purpose::Value { .. } | Purpose::Score { .. } => {
             say(&format!("{}", number(&asked.last) % 10))
         }
-        Purpose::Think if asked.prompt.messages.len() < 400 && number(&asked.last) % 3 > 0 => {
+        Purpose::Think
+            if asked.prompt.messages.len() < 400 && !number(&asked.last).is_multiple_of(3) =>
+        {
             Reply::Call("look".into())
         }
         _ => say("an answer"),
@@ -40,7 +42,7 @@ fn no_turn_makes_more_calls_than_it_may() {
             for adaptive in [false, true] {
                 let mut play = Play::new(calls_max, &greedy);
                 play.send("More", agent, Wanted::default(), adaptive);
-                play.to_end();
+                play.finish();
                 let made = play.calls();
                 assert!(made <= calls_max as usize, "{agent:?} made {made} of {calls_max}");
                 match play.outcome() {
@@ -60,19 +62,19 @@ fn no_turn_makes_more_calls_than_it_may() {
 fn a_search_keeps_within_its_own_bounds() {
     let mut play = Play::new(1_000, &greedy);
     play.send("More", Agent::Tot, Wanted::default(), false);
-    play.to_end();
+    play.finish();
     for event in play.events(|event| matches!(event, Event::Expanded { .. })) {
         let Event::Expanded { thoughts, .. } = event else { continue };
         assert!(thoughts.len() <= 3);
     }
     let mut play = Play::new(10_000, &greedy);
     play.send("More", Agent::Got, Wanted::default(), true);
-    play.to_end();
+    play.finish();
     let nodes = play.log.iter().map(|entry| match &entry.event {
         Event::Planned { nodes, .. } => nodes.len(),
         _ => 0,
     });
-    assert!(nodes.sum::<usize>() <= 32 + 1);
+    assert!(nodes.sum::<usize>() <= 64);
     assert!(play.at_once <= 8, "{}", play.at_once);
 }
 

@@ -77,7 +77,7 @@ fn cases() -> Vec<(Agent, Wanted, bool)> {
 fn played(case: &(Agent, Wanted, bool), message: &str) -> (String, usize) {
     let mut play = Play::new(200, &moody);
     play.send(message, case.0, case.1, case.2);
-    play.to_end();
+    play.finish();
     (play.answer(), play.log.len())
 }
 

@@ -198,6 +198,8 @@ FAULTS = [
     Fault("run_end after the error", "failure", after("error", {"out": {
         "type": "run_end", "id": "run-0b9f4c1e-7a35-4d0b-8f5e-3c2f1d6e7a80", "reply": "x",
         "session_id": "th-1", "seq": 9, "event_id": 4}}), "after its end"),
+    Fault("a node stays open at the error", "approval_and_cancel",
+          renumbered(drop("node_exit", -1)), "missing for think at the error"),
     Fault("no error before the close", "failure", drop("error"), "without an error frame"),
     Fault("two runs at once", "approval_and_cancel", other_run, "one run at a time"),
     # Answers.

@@ -145,8 +145,12 @@ impl Run {
         if let Some(span) = self.search.tasks.get(&(task, attempt)) {
             return *span;
         }
-        if attempt > 0 {
-            self.task(task, 0, at, out);
+        let around = match attempt {
+            0 => self.search.names.above(&task),
+            _ => Some(task),
+        };
+        if let Some(around) = around {
+            self.task(around, 0, at, out);
         }
         let name = self.search.names.node(&task).to_owned();
         let span = self.enter_task(&name, at, out);
