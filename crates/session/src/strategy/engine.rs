@@ -130,6 +130,11 @@ impl<'a> Engine<'a> {
         self.events
     }
 
+    /// No call may begin now, whoever wants one.
+    pub fn is_full(&self) -> bool {
+        self.fault.is_some() || self.free == 0 || self.left == 0
+    }
+
     fn may_begin(&mut self) -> bool {
         if self.fault.is_some() || self.free == 0 {
             return false;

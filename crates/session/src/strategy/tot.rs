@@ -96,11 +96,29 @@ fn weigh(engine: &mut Engine<'_>, tree: &Tree, candidates: &[ThoughtId]) -> bool
     let samples = engine.bounds.tot_samples;
     match engine.bounds.tot_judge {
         Judge::Value => {
+            let value = |engine: &mut Engine<'_>, purpose| {
+                opinion(engine, purpose, |text| read::value(text).map(Opinion::Value))
+            };
+            // First what was asked for: of the others there may be very many.
+            let asked = &engine.desk.turn.errands;
+            for purpose in asked.keys().filter(|purpose| matches!(purpose, Purpose::Value { .. })) {
+                open |= value(engine, *purpose);
+            }
             for thought in candidates {
                 let Some(branch) = tree.thoughts.get(thought) else { continue };
-                for sample in (0..samples).filter(|sample| !branch.values.contains_key(sample)) {
+                if branch.values.len() >= samples as usize {
+                    continue;
+                }
+                let missing = (0..samples).filter(|sample| !branch.values.contains_key(sample));
+                for sample in missing {
                     let purpose = Purpose::Value { thought: *thought, sample };
-                    open |= opinion(engine, purpose, |text| read::value(text).map(Opinion::Value));
+                    if asked.contains_key(&purpose) {
+                        continue;
+                    }
+                    open |= value(engine, purpose);
+                    if engine.is_full() {
+                        return true;
+                    }
                 }
             }
         }

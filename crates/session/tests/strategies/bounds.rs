@@ -148,3 +148,29 @@ fn sub_tasks_of_all_graphs_together_are_bounded() {
         }
     }
 }
+
+/// 200,000 opinions are wanted at once: each step costs what is under way, or this takes very long.
+#[test]
+fn the_widest_search_costs_what_is_under_way() {
+    let mind = |asked: &Asked<'_>| match asked.purpose {
+        Purpose::Expand { .. } => {
+            let all: Vec<String> = (0..100).map(|n| format!("{n}. way {n}")).collect();
+            say(&all.join("\n"))
+        }
+        Purpose::Value { .. } => say("likely"),
+        _ => say("done"),
+    };
+    let mut play = Play::new(4_800, &mind);
+    let most = Some(100);
+    let wanted = Wanted {
+        tot_proposals: most,
+        tot_samples: Some(20),
+        tot_beam: most,
+        tot_depth: most,
+        ..Wanted::default()
+    };
+    play.send("More", Agent::Tot, wanted, false);
+    play.to_end();
+    assert_eq!(play.outcome(), &Outcome::Completed);
+    assert_eq!(searched(&play), 3_600);
+}
