@@ -135,17 +135,22 @@ impl<'a> Engine<'a> {
         self.fault.is_some() || self.free == 0 || self.left == 0
     }
 
-    fn may_begin(&mut self) -> bool {
+    /// Whether a call may begin now.
+    fn is_free(&mut self) -> bool {
         if self.fault.is_some() || self.free == 0 {
             return false;
         }
-        if self.left == 0 {
-            self.exhausted = true;
-            return false;
+        self.exhausted |= self.left == 0;
+        self.left > 0
+    }
+
+    fn may_begin(&mut self) -> bool {
+        let may = self.is_free();
+        if may {
+            self.free -= 1;
+            self.left -= 1;
         }
-        self.free -= 1;
-        self.left -= 1;
-        true
+        may
     }
 
     /// One question.
@@ -179,12 +184,19 @@ impl<'a> Engine<'a> {
         let asks = matches!(looped.phase, Phase::Asking | Phase::Summarised);
         // An explanation of one of its calls may outlive that call.
         let explains = |call: &crate::state::Call| matches!(call.purpose, Purpose::Explain { .. });
-        if asks && (desk.turn.calls.values().any(explains) || !self.may_begin()) {
+        if asks && desk.turn.calls.values().any(explains) {
             return Came::Nothing;
         }
+        if looped.phase == Phase::Asking && !self.is_free() {
+            return Came::Nothing;
+        }
+        let begins = |event: &Event| matches!(event, Event::CallStarted { .. });
         match react::step(&desk, purpose) {
+            // What fails instead takes no other's place.
             Step::Record(events) => {
-                self.events.extend(events);
+                if !events.iter().any(begins) || self.may_begin() {
+                    self.events.extend(events);
+                }
                 Came::Nothing
             }
             Step::Open => Came::Nothing,

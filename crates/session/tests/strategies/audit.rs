@@ -300,6 +300,11 @@ impl Turn {
                 || self.calls.values().filter(asks).any(|(p, l)| *l == line && !p.is_errand());
             ensure!(!busy, "[5] a loop asks while something of it is open");
         }
+        if purpose == Purpose::Summarise {
+            // What it makes room for is counted afresh behind it.
+            let of_line = |(other, on): &(Purpose, _)| *on == line && other.is_step();
+            self.finding.retried.retain(|key, _| !of_line(key));
+        }
         if purpose != Purpose::Summarise {
             self.made += 1;
             let (made, most) = (self.made, self.calls_max);
@@ -324,9 +329,9 @@ impl Turn {
                 if purpose != Purpose::Summarise {
                     self.made -= 1;
                 }
-                if &*fault.code != polyloop_session::retry::TOO_LONG_CODE {
-                    *retried += 1;
-                }
+                // Another call is due then, and this one is counted afresh.
+                let too_long = &*fault.code == polyloop_session::retry::TOO_LONG_CODE;
+                *retried = if too_long { 0 } else { *retried + 1 };
                 let made = *retried;
                 ensure!(made <= retries_max, "[5] retry {made} of {retries_max} of {purpose:?}");
             }
