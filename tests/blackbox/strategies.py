@@ -39,6 +39,7 @@ QUESTIONS = [
 # What it could not be read from is asked once more, behind what was said.
 AGAIN = "Reply again, exactly in the form I asked for"
 TASK = "Your sub-task: "
+EXPLAINED = "Before deciding on that call I was told: "
 RESUMED = "Go on with the work that was interrupted."
 GATHERED = "Put the results together and answer"
 FOLLOW = {"path": "Several ways were weighed", "solve": "You have looked at the problem",
@@ -74,7 +75,7 @@ class Asked:
                     return ("think", since, results) if since else (kind, "", results)
             if kind := self._asks(said):
                 return kind, about(kind, said), results
-            if said.strip() == RESUMED or AGAIN in said:
+            if said.strip() == RESUMED or AGAIN in said or said.startswith(EXPLAINED):
                 continue
             return "think", said, results
         return "think", "", []
