@@ -170,7 +170,7 @@ fn the_widest_search_costs_what_is_under_way() {
         ..Wanted::default()
     };
     play.send("More", Agent::Tot, wanted, false);
-    play.to_end();
+    play.finish();
     assert_eq!(play.outcome(), &Outcome::Completed);
     assert_eq!(searched(&play), 3_600);
 }
