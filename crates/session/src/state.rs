@@ -102,6 +102,10 @@ pub struct Interrupted {
     pub origin: Origin,
     /// Somebody wanted it so; otherwise the server stopped under it.
     pub by_person: bool,
+    /// How it was worked; so is what takes it up, whatever was set since.
+    pub agent: Agent,
+    /// Its search was over, and what it found is in the conversation.
+    pub searched: bool,
     /// What it was to do otherwise than the settings say; so does what takes it up.
     pub run: Option<Box<RunOptions>>,
     /// How far its search had come. Never kept: it is folded from the log.
