@@ -254,7 +254,13 @@ impl Progress {
 
 /// The name of a sub-task, which no other of the turn has.
 fn named(id: NodeId, above: Option<&str>, name: &Text) -> String {
-    let name = one_line(name);
+    // Signs that take more room in JSON could push out what tells two long names apart.
+    let plain = |letter: char| match letter {
+        '"' | '\\' => '_',
+        letter if letter.is_control() => '_',
+        letter => letter,
+    };
+    let name: String = one_line(name).chars().map(plain).collect();
     let name = above.map_or(name.clone(), |above| format!("{above}.{name}"));
     match name.len() > NAME_BYTES_MAX {
         true => format!("{}{}-{}", cut(&name, NAME_BYTES_MAX), id.planned, id.index),
