@@ -254,7 +254,7 @@ impl Progress {
 
 /// The name of a sub-task, which no other of the turn has.
 fn named(id: NodeId, above: Option<&str>, name: &Text) -> String {
-    let name = one_line(name);
+    let name: String = one_line(name).chars().filter(|letter| !letter.is_control()).collect();
     let name = above.map_or(name.clone(), |above| format!("{above}.{name}"));
     match name.len() > NAME_BYTES_MAX {
         true => format!("{}{}-{}", cut(&name, NAME_BYTES_MAX), id.planned, id.index),
