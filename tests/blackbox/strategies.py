@@ -13,17 +13,17 @@ order they come.
 import http.server
 import json
 import re
+import select
+import socket
 import threading
 import time
 
 WAIT_SECS = 30.0
 PIECE_CHARS = 12
+# So often it is looked whether whoever asked is still there.
+GONE_SECS = 0.05
 
-# What the last words of a question look like, and what kind it then is.
-KINDS = [
-    ("summary", r"Summarise the conversation above"),
-    ("explain", r"approval"),
-]
+# What a question looks like, and what kind it then is.
 QUESTIONS = [
     ("question", r"what is its core question"),
     ("information", r"Which information bears on the core question"),
@@ -36,10 +36,17 @@ QUESTIONS = [
     ("refine", r"Improve this result of a sub-task"),
     ("summary", r"Summarise the conversation above"),
 ]
+# What it could not be read from is asked once more, behind what was said.
+AGAIN = "Reply again, exactly in the form I asked for"
 TASK = "Your sub-task: "
+EXPLAINED = "Before deciding on that call I was told: "
+RESUMED = "Go on with the work that was interrupted."
 GATHERED = "Put the results together and answer"
 FOLLOW = {"path": "Several ways were weighed", "solve": "You have looked at the problem",
           "gather": GATHERED}
+# How such a note ends.
+ENDS = {"path": "with tools where they help, and answer.",
+        "solve": "with tools where they help, and answer.", "gather": " what was asked for."}
 
 
 class Asked:
@@ -62,10 +69,13 @@ class Asked:
                     return "task", task, results
             for kind, beginning in FOLLOW.items():
                 if beginning in said and not self._asks(said.rpartition(beginning)[2]):
-                    return kind, "", results
+                    # What is said behind a note is said since.
+                    since = said.rpartition(beginning)[2].partition(ENDS[kind])[2]
+                    since = since.replace(RESUMED, "").strip()
+                    return ("think", since, results) if since else (kind, "", results)
             if kind := self._asks(said):
                 return kind, about(kind, said), results
-            if "Go on with the work that was interrupted" in said:
+            if said.strip() == RESUMED or AGAIN in said or said.startswith(EXPLAINED):
                 continue
             return "think", said, results
         return "think", "", []
@@ -185,6 +195,10 @@ class Thinker:
         with self.lock:
             return [one for one in self.requests if kind in (None, one.kind)]
 
+    def asked_now(self):
+        """The same, for who is asked."""
+        return list(self.requests)
+
     def _applies(self, asked):
         for rule in self.rules:
             fits = rule.kind == asked.kind and rule.about in (None, asked.about)
@@ -224,7 +238,7 @@ class Thinker:
             if rule and rule.does == "hold" and at == min(more["pieces"], len(chunks)):
                 handler.wfile.flush()
                 rule.came.set()
-                rule.may_go.wait(WAIT_SECS * 4)
+                wait_with(handler.connection, rule.may_go)
             if rule and more.get("cut") == at:
                 rule.came.set()
                 handler.wfile.flush()
@@ -234,6 +248,15 @@ class Thinker:
                 handler.wfile.flush()
         handler.wfile.write(b"data: [DONE]\n\n")
         return handler.wfile.flush()
+
+
+def wait_with(connection, may_go):
+    """Waits as long as there is somebody to answer to."""
+    end = time.monotonic() + WAIT_SECS * 4
+    while not may_go.wait(GONE_SECS) and time.monotonic() < end:
+        readable, _, _ = select.select([connection], [], [], 0)
+        if readable and not connection.recv(1, socket.MSG_PEEK):
+            raise ConnectionError("whoever asked is gone")
 
 
 def streamed(reply):

@@ -16,6 +16,8 @@ mod codec;
 mod faults;
 #[path = "../tests/it/make.rs"]
 mod make;
+#[path = "../tests/it/model.rs"]
+mod model;
 #[path = "../tests/it/rig.rs"]
 mod rig;
 #[path = "../tests/it/view.rs"]
@@ -23,6 +25,8 @@ mod view;
 
 #[path = "thinking/compare.rs"]
 mod compare;
+#[path = "thinking/cost.rs"]
+mod cost;
 #[path = "thinking/dice.rs"]
 mod dice;
 #[path = "thinking/mind.rs"]
@@ -73,20 +77,27 @@ struct Options {
     puzzles: usize,
     seeds: u64,
     json: Option<String>,
+    only: Option<String>,
+    /// Of the accuracies, this one alone.
+    accuracy: Option<f64>,
 }
 
 fn options() -> Options {
-    let mut options = Options { puzzles: 100, seeds: 3, json: None };
+    let mut options = Options { puzzles: 100, seeds: 3, json: None, only: None, accuracy: None };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().unwrap_or_else(|| panic!("{word} needs a value"));
         match word.as_str() {
             "--puzzles" => options.puzzles = value().parse().expect("a number of puzzles"),
             "--seeds" => options.seeds = value().parse().expect("a number of seeds"),
+            "--only" => options.only = Some(value()),
+            "--accuracy" => options.accuracy = Some(value().parse().expect("a part of 1")),
             "--json" => options.json = Some(value()),
             // What cargo says to every benchmark.
             "--bench" => {}
-            other => panic!("{other:?} is not known; use --puzzles, --seeds, --json"),
+            other => {
+                panic!("{other:?} is not known; use --only, --accuracy, --puzzles, --seeds, --json")
+            }
         }
     }
     options
@@ -95,13 +106,41 @@ fn options() -> Options {
 #[tokio::main]
 async fn main() {
     let options = options();
+    let wanted = |part: &str| options.only.as_deref().is_none_or(|only| only == part);
+    if wanted("cost") {
+        costs().await;
+    }
+    if wanted("puzzles") {
+        puzzles(&options).await;
+    }
+}
+
+async fn costs() {
+    println!("What the strategies' own code costs, with a model that answers at once\n");
+    println!(
+        "{:14} {:>7} {:>8} {:>10} {:>12}",
+        "agent", "calls", "events", "events/s", "ms CPU/call"
+    );
+    for (name, run) in cost::kinds() {
+        for calls_max in cost::CALLS {
+            let cost::Cost { calls, events, cpu_ms, wall_ms } =
+                cost::turn(run.clone(), calls_max).await;
+            let (each, rate) = (cpu_ms / f64::from(calls), f64::from(events) * 1e3 / wall_ms);
+            println!("{name:14} {calls:>7} {events:>8} {rate:>10.0} {each:>12.3}");
+        }
+    }
+    println!();
+}
+
+async fn puzzles(options: &Options) {
     let began = Instant::now();
     let solver = Arc::new(Solver::default());
     let puzzles = solver.puzzles(options.puzzles, &mut Dice::new(PUZZLE_SEED));
     println!("{} puzzles, {} times each\n", puzzles.len(), options.seeds);
     println!("{}", Row::HEAD);
     let mut rows: Vec<Row> = Vec::new();
-    for (p, e) in ACCURACIES.iter().flat_map(|p| ERRORS.map(|e| (*p, e))) {
+    let accuracies = options.accuracy.map_or(ACCURACIES.to_vec(), |one| vec![one]);
+    for (p, e) in accuracies.into_iter().flat_map(|p| ERRORS.map(|e| (p, e))) {
         for (name, game) in games() {
             let mut played = Vec::new();
             for seed in 0..options.seeds {
@@ -122,9 +161,9 @@ async fn main() {
     );
     far.iter().for_each(|row| println!("{row}"));
     println!("{:.0} s", began.elapsed().as_secs_f64());
-    if let Some(path) = options.json {
+    if let Some(path) = &options.json {
         let rows: Vec<_> = rows.iter().map(Row::json).collect();
         let all = json!({ "puzzles": puzzles.len(), "seeds": options.seeds, "rows": rows });
-        std::fs::write(&path, format!("{all:#}\n")).expect("the JSON file");
+        std::fs::write(path, format!("{all:#}\n")).expect("the JSON file");
     }
 }

@@ -32,6 +32,8 @@ pub struct Left {
     pub method: Method,
     pub asides: BTreeMap<LineId, Aside>,
     pub errands: BTreeMap<Purpose, Errand>,
+    /// They count for whoever goes on: a search that is stopped often does not grow by that.
+    pub calls_made: u32,
 }
 
 impl Method {
@@ -263,14 +265,15 @@ impl Turn {
         if self.method.is_done() {
             return None;
         }
-        let Turn { method, mut asides, mut errands, .. } = self;
+        let Turn { method, mut asides, mut errands, calls_made, .. } = self;
         asides.values_mut().for_each(|aside| aside.looped.rest());
         errands.retain(|_, errand| errand.given.is_some() || errand.misread.is_some());
-        Some(Box::new(Left { method, asides, errands }))
+        Some(Box::new(Left { method, asides, errands, calls_made }))
     }
 
     pub(super) fn take_up(&mut self, left: Left) {
-        let Left { method, asides, errands } = left;
+        let Left { method, asides, errands, calls_made } = left;
         (self.method, self.asides, self.errands) = (method, asides, errands);
+        self.calls_made = calls_made;
     }
 }
