@@ -19,7 +19,7 @@ ALL = {"react": {"agent": "react"}, **AGENTS}
 SAID = {"react": "Well.", **ANSWERS}
 # Which nodes there are, in the order in which they are first entered.
 NODES = {
-    "react": "think act observe compress",
+    "react": "think act observe",
     "dup": "understand plan act observe",
     "tot": "think_expand act observe think_evaluate think",
     "tot_depth": "think_expand act observe think_evaluate think",
