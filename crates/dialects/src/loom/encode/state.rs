@@ -35,8 +35,9 @@ const CONSTRAINTS_MAX: usize = 16;
 const CONSTRAINT_BYTES_MAX: usize = 256;
 const CANDIDATES_MAX: usize = 32;
 const CANDIDATE_BYTES_MAX: usize = 256;
-const NODES_MAX: usize = 48;
-const NODE_NAME_BYTES_MAX: usize = 96;
+const NODES_MAX: usize = 40;
+/// Names are shorter, however many of their letters are escaped.
+const NODE_NAME_BYTES_MAX: usize = 160;
 const NODE_TEXT_BYTES_MAX: usize = 80;
 
 /// What a strategy shows, which the run that takes up another's search goes on with.
