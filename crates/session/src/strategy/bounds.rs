@@ -83,7 +83,7 @@ impl Bounds {
         tot_accept: 700,
         tot_steps: 4,
         got_nodes: 8,
-        got_nodes_total: 64,
+        got_nodes_total: 32,
         got_layers: 6,
         got_depth: 2,
         got_attempts: 3,

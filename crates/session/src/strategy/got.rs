@@ -37,7 +37,8 @@ pub(crate) fn next(desk: &Desk<'_>, graph: &Graph) -> Vec<Event> {
             for node in nodes {
                 work(&mut engine, graph, *node);
             }
-            if engine.events.is_empty() && all_ended(graph, None) {
+            // An explanation that is asked for may outlive its sub-task.
+            if engine.events.is_empty() && engine.is_idle() && all_ended(graph, None) {
                 return vec![gathered(&engine, graph)];
             }
         }

@@ -74,7 +74,7 @@ fn a_search_keeps_within_its_own_bounds() {
         Event::Planned { nodes, .. } => nodes.len(),
         _ => 0,
     });
-    assert!(nodes.sum::<usize>() <= 64);
+    assert!(nodes.sum::<usize>() <= 32);
     assert!(play.at_once <= 8, "{}", play.at_once);
 }
 
