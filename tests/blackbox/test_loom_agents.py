@@ -71,8 +71,8 @@ class Run:
         self.s, self.name, own = s, name, ALL[name]
         self.answers = Counted() if answers is None else answers
         self.model = Thinker(self.answers, test=s.t)
-        env = {**self.model.settings(ALLOW_BYPASS="true"), **own.get("env", {})}
-        self.server = s.server(env=env)
+        self.env = {**self.model.settings(ALLOW_BYPASS="true"), **own.get("env", {})}
+        self.server = s.server(env=self.env)
         self.thread = unasked(self.server)
         self.agent = own["agent"]
         self.client = loom(s)
@@ -84,6 +84,10 @@ class Run:
     def turn(self):
         self.ask()
         return self.client.until_end()
+
+    def restart(self):
+        self.server.kill()
+        self.server = self.s.server(env=self.env)
 
     def done(self):
         self.server.kill()
@@ -278,10 +282,12 @@ def test_a_search_that_is_taken_up_has_its_names(s):
         held.left = 0
         held.release()
         eventually(lambda r=run: r.model.open == 0, f"{name}: calls are given up")
-        # One who was there, and one who comes when nothing runs, see the same.
-        first, second = watch(s, run.thread, since=None), watch(s, run.thread)
+        # Nobody has to have been there.
+        run.restart()
+        first, second = watch(s, run.thread), watch(s, run.thread)
         first.still_open()
         second.still_open()
+        control = s.watcher(run.thread, complete=False)
         control.send("resume")
         resumed = first.until_end()
         show(f"{name} taken up", resumed)

@@ -78,10 +78,12 @@ struct Options {
     seeds: u64,
     json: Option<String>,
     only: Option<String>,
+    /// Of the accuracies, this one alone.
+    accuracy: Option<f64>,
 }
 
 fn options() -> Options {
-    let mut options = Options { puzzles: 100, seeds: 3, json: None, only: None };
+    let mut options = Options { puzzles: 100, seeds: 3, json: None, only: None, accuracy: None };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().unwrap_or_else(|| panic!("{word} needs a value"));
@@ -89,10 +91,13 @@ fn options() -> Options {
             "--puzzles" => options.puzzles = value().parse().expect("a number of puzzles"),
             "--seeds" => options.seeds = value().parse().expect("a number of seeds"),
             "--only" => options.only = Some(value()),
+            "--accuracy" => options.accuracy = Some(value().parse().expect("a part of 1")),
             "--json" => options.json = Some(value()),
             // What cargo says to every benchmark.
             "--bench" => {}
-            other => panic!("{other:?} is not known; use --only, --puzzles, --seeds, --json"),
+            other => {
+                panic!("{other:?} is not known; use --only, --accuracy, --puzzles, --seeds, --json")
+            }
         }
     }
     options
@@ -134,7 +139,8 @@ async fn puzzles(options: &Options) {
     println!("{} puzzles, {} times each\n", puzzles.len(), options.seeds);
     println!("{}", Row::HEAD);
     let mut rows: Vec<Row> = Vec::new();
-    for (p, e) in ACCURACIES.iter().flat_map(|p| ERRORS.map(|e| (*p, e))) {
+    let accuracies = options.accuracy.map_or(ACCURACIES.to_vec(), |one| vec![one]);
+    for (p, e) in accuracies.into_iter().flat_map(|p| ERRORS.map(|e| (p, e))) {
         for (name, game) in games() {
             let mut played = Vec::new();
             for seed in 0..options.seeds {

@@ -8,7 +8,7 @@ use crate::context;
 use crate::event::{CallOutcome, Event, Level, Purpose};
 use crate::id::{CallId, Text};
 use crate::item::Fault;
-use crate::state::{Call, Loop, Shorten, State, Turn};
+use crate::state::{Call, Loop, Phase, Shorten, State, Turn};
 
 /// The fault of a conversation that does not fit the model's window.
 pub const TOO_LONG_CODE: &str = "context_length_exceeded";
@@ -123,8 +123,14 @@ fn is_aside(turn: &Turn, purpose: Purpose) -> bool {
 
 /// A conversation is made shorter once a loop, by a summary of what came before.
 fn may_shorten(state: &State, turn: &Turn, open: &Call, call: CallId) -> bool {
-    let whole = turn.looped(open.line).is_some_and(|looped| looped.shorten == Shorten::No);
-    if !open.purpose.is_step() || !whole {
+    let Some(looped) = turn.looped(open.line) else { return false };
+    let may = match (&looped.shorten, &looped.phase) {
+        (Shorten::No, _) => open.purpose.is_step() || open.purpose.is_errand(),
+        // Of several questions one was the first; all are asked again behind the same summary.
+        (Shorten::Due(_), Phase::Asking) => open.purpose.is_errand(),
+        (Shorten::Due(_) | Shorten::Early { .. } | Shorten::Done, _) => false,
+    };
+    if !may {
         return false;
     }
     // What the failed call said is not there to be told of.

@@ -102,12 +102,12 @@ pub struct Interrupted {
     pub origin: Origin,
     /// Somebody wanted it so; otherwise the server stopped under it.
     pub by_person: bool,
-    /// What it was to do otherwise than the settings say; so does what takes it up.
-    pub run: Option<Box<RunOptions>>,
     /// How it was worked; so is what takes it up, whatever was set since.
     pub agent: Agent,
     /// Its search was over, and what it found is in the conversation.
     pub searched: bool,
+    /// What it was to do otherwise than the settings say; so does what takes it up.
+    pub run: Option<Box<RunOptions>>,
     /// How far its search had come. Never kept: it is folded from the log.
     #[serde(skip)]
     pub left: Option<Box<Left>>,
@@ -466,8 +466,11 @@ impl State {
             Work::Resume { by, .. } => {
                 let mut left = self.interrupted.take();
                 search = left.as_mut().and_then(|left| left.left.take());
-                // A search that goes on where it was needs no word about that.
-                if search.is_none() {
+                // A search that goes on where it was needs no word about that, unless the model was
+                // answering all the same.
+                let last = self.line.pieces().last().map(|piece| &piece.piece);
+                let half = matches!(last, Some(Piece::Agent { .. } | Piece::Reasoning { .. }));
+                if search.is_none() || half {
                     let text = Part::Text { text: RESUME_TEXT.into() };
                     let tokens = estimate_tokens(RESUME_TEXT.len());
                     self.line.push(seq, tokens, Piece::User { content: vec![text] });

@@ -78,9 +78,7 @@ pub(crate) struct Question {
 
 /// `None` where it is about nothing that is there.
 pub(crate) fn question(turn: &Turn, purpose: Purpose, limits: &Limits) -> Option<Question> {
-    let run = turn.run.as_deref();
-    let adaptive = run.is_some_and(|run| run.adaptive);
-    let bounds = limits.bounds.with(run.and_then(|run| run.bounds.as_deref()), adaptive);
+    let bounds = engine::bounds_of(turn, limits);
     let mut may_read = false;
     let text = match (&turn.method, purpose) {
         (Method::Dup(_), Purpose::Question) => dup::QUESTION_TEXT.to_owned(),

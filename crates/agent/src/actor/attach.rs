@@ -1,7 +1,7 @@
 //! Gives a client its place in a session.
 
-use polyloop_session::event::Work;
-use polyloop_session::{MessageId, Seq, Update};
+use polyloop_session::event::{Agent, Work};
+use polyloop_session::{Event, MessageId, Seq, Update};
 
 use super::{Actor, Attach, Attached};
 use crate::log::LogError;
@@ -27,8 +27,8 @@ impl<V: View> Actor<V> {
 
     /// The entry before what is under way, or may be taken up and named again.
     fn opening_start(&self, head: Seq) -> Seq {
-        let left = self.state.interrupted().and_then(|interrupted| interrupted.left.as_ref());
-        match self.state.turn().is_some() || left.is_some() {
+        let left = self.state.interrupted().is_some_and(|left| left.agent != Agent::React);
+        match self.state.turn().is_some() || left {
             true => self.turn_start(head),
             false => head,
         }
@@ -45,7 +45,7 @@ impl<V: View> Actor<V> {
     async fn view(&mut self, kind: V::Kind, head: Seq) -> Result<V, LogError> {
         let mut after = self.opening_start(head);
         let mut view = V::open(kind, &self.id, after);
-        for MessageId(seq) in self.named(after) {
+        for MessageId(seq) in self.named(after, head).await? {
             let named = self.kit.log_of(self.kept).read(&self.id, seq.before(), seq).await?;
             named.iter().for_each(|entry| view.recall(entry));
         }
@@ -63,13 +63,18 @@ impl<V: View> Actor<V> {
         Ok(view)
     }
 
-    /// Messages up to `after` that the running turn or a coming one names.
-    fn named(&self, after: Seq) -> Vec<MessageId> {
-        let begun = self.state.turn().and_then(|turn| match turn.work {
-            Work::Message { message } => Some(message),
-            Work::Resume { .. } | Work::Compact { .. } => None,
+    /// Messages up to `after` that the turn behind it or a coming one names.
+    async fn named(&mut self, after: Seq, head: Seq) -> Result<Vec<MessageId>, LogError> {
+        let log = self.kit.log_of(self.kept);
+        let first = match after < head {
+            true => log.read(&self.id, after, after.next()).await?,
+            false => Vec::new(),
+        };
+        let begun = first.first().and_then(|entry| match entry.event {
+            Event::TurnStarted { work: Work::Message { message }, .. } => Some(message),
+            _ => None,
         });
         let queued = self.state.queue().iter().map(|queued| queued.id);
-        begun.into_iter().chain(queued).filter(|message| message.0 <= after).collect()
+        Ok(begun.into_iter().chain(queued).filter(|message| message.0 <= after).collect())
     }
 }

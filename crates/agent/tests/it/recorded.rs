@@ -136,4 +136,11 @@ async fn a_look_shows_what_was_set() {
     assert_eq!((settings.calls_max, settings.tokens_max), (3, Some(77)));
     assert_eq!((&*settings.model, settings.agent), ("other", Some(Agent::Tot)));
     assert_eq!(settings.cwd, new.settings.cwd);
+    for agent in [Agent::Dup, Agent::Tot, Agent::Got] {
+        handle
+            .command(Command::Set { setting: Setting::Agent { agent }, by: who() })
+            .await
+            .unwrap();
+        assert_eq!(handle.look().await.unwrap().settings.agent, Some(agent));
+    }
 }

@@ -342,10 +342,15 @@ impl Encoder for UnifiedEncoder {
         let text = body(&turn.id, &turn.told(), out);
         out.message(text);
         // The end of a call is no surprise to whoever knows that it began.
-        for (id, item) in &self.items {
-            if let Item::Tool { name, proposal: Some(proposal) } = item {
-                proposal.tell_started(*id, name, &mut Parts::new(proposal.at, out));
-            }
+        let proposed = self.items.iter().filter_map(|(id, item)| match item {
+            Item::Tool { name, proposal: Some(proposal) } => Some((*id, name, proposal)),
+            Item::Tool { .. } | Item::Text { .. } => None,
+        });
+        let mut proposed: Vec<_> = proposed.collect();
+        // In the order in which others were told.
+        proposed.sort_by_key(|(.., proposal)| proposal.at);
+        for (id, name, proposal) in proposed {
+            proposal.tell_started(id, name, &mut Parts::new(proposal.at, out));
         }
     }
 

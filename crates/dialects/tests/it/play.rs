@@ -148,9 +148,23 @@ impl Play {
                 reply.iter().for_each(|reply| self.settle(reply));
             }
             Action::Settle(reply) => self.settle(reply),
-            Action::Interrupt => {
-                let (turn, reason) = (None, "enough".into());
-                self.command(Command::Interrupt { turn, reason, by: who() });
+            Action::Interrupt => self.interrupt(),
+            Action::Again => {
+                self.interrupt();
+                self.advance();
+                for call in self.calls() {
+                    self.report(Report::CallStopped { call });
+                }
+                while let [_, ..] = self.items(|i| i.tool.is_some(), |id, _| id)[..] {
+                    let before = self.now.state.last_seq();
+                    self.end_tool(0, End::Interrupted, false);
+                    self.advance();
+                    if self.now.state.last_seq() == before {
+                        break;
+                    }
+                }
+                self.advance();
+                self.command(Command::Resume { by: who() });
             }
             Action::Resume => self.command(Command::Resume { by: who() }),
             Action::Compact => self.command(Command::Compact { by: who() }),
@@ -171,6 +185,11 @@ impl Play {
             Action::Close => self.command(Command::Close { by: who() }),
             Action::Reopen => self.command(Command::Reopen { by: who() }),
         }
+    }
+
+    fn interrupt(&mut self) {
+        let (turn, reason) = (None, "enough".into());
+        self.command(Command::Interrupt { turn, reason, by: who() });
     }
 
     fn settle(&mut self, reply: &Reply) {
@@ -330,8 +349,11 @@ impl Play {
     /// A command runs in the sandbox, prints this, and is stopped.
     fn escape(&mut self, text: &str, seen: bool, approvals: bool) {
         self.command(Command::SetMode { mode: Mode::FullAuto, by: who() });
-        self.write(0, &[(Kind::Tool, "{}".into())]);
-        self.answer(0, &[Effect::Execute]);
+        let open = self.now.state.turn().into_iter().flat_map(|turn| turn.calls.values());
+        let steps = open.enumerate().filter(|(_, call)| call.purpose == Purpose::Think);
+        let Some(call) = steps.last().and_then(|(at, _)| Pick::try_from(at).ok()) else { return };
+        self.write(call, &[(Kind::Tool, "{}".into())]);
+        self.answer(call, &[Effect::Execute]);
         self.advance();
         let runs = |item: &Item| matches!(item.tool, Some(ToolPhase::Running { .. }));
         let running = self.items(runs, |id, _| (id, Stream::Output));
@@ -428,7 +450,7 @@ fn fitting(purpose: Option<Purpose>, text: &str) -> String {
             json!({"thoughts": [thought(false), thought(odd)]}).to_string()
         }
         Some(Purpose::Value { .. } | Purpose::Score { .. }) => {
-            format!("{text}\n{}/10", text.len() % 11)
+            format!("{text}\n{}/10", text.len() % 3 * 5)
         }
         Some(Purpose::Vote { .. }) => format!("{text}\n{}", 1 + text.len() % 2),
         Some(Purpose::Judge { .. }) => if odd { "complex" } else { "simple" }.to_string(),
@@ -450,7 +472,8 @@ fn run_of(text: &str) -> RunOptions {
     let judge = if size.is_multiple_of(3) { Judge::Vote } else { Judge::Value };
     let bounds = Wanted {
         tot_proposals: Some(2),
-        tot_samples: Some(1 + size as u32 % 2),
+        tot_samples: Some(1 + size as u32 / 6 % 2),
+        tot_beam: Some(1 + size as u32 / 4 % 2),
         tot_depth: Some(2),
         tot_search: Some(search),
         tot_judge: Some(judge),

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use polyloop_dialects::{Cursor, Dialect, Frame, Own, View};
-use polyloop_session::event::Work;
+use polyloop_session::event::{Agent, Work};
 use polyloop_session::{Event, ItemId, Live, LogEntry, Seq, SessionId, State, Update, WaitId};
 use serde_json::Value;
 
@@ -127,9 +127,9 @@ impl Moment {
     /// The entry after which a client's view must be fed.
     fn from(&self, since: Option<Seq>) -> Seq {
         let head = self.state.last_seq();
-        let left = self.state.interrupted().and_then(|interrupted| interrupted.left.as_ref());
+        let left = self.state.interrupted().is_some_and(|left| left.agent != Agent::React);
         let since = match since {
-            None if self.state.turn().is_none() && left.is_none() => return head,
+            None if self.state.turn().is_none() && !left => return head,
             None => head,
             Some(since) => since.min(head),
         };

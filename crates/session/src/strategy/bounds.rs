@@ -28,7 +28,7 @@ pub struct Bounds {
     pub tot_steps: u32,
     /// Sub-tasks in one graph.
     pub got_nodes: u32,
-    /// Sub-tasks in all graphs of a turn.
+    /// Sub-tasks in all graphs of a turn. What a graph leaves of them its nodes share alike.
     pub got_nodes_total: u32,
     /// Sub-tasks that wait for one another, one after the other.
     pub got_layers: u32,
@@ -83,7 +83,7 @@ impl Bounds {
         tot_accept: 700,
         tot_steps: 4,
         got_nodes: 8,
-        got_nodes_total: 32,
+        got_nodes_total: 64,
         got_layers: 6,
         got_depth: 2,
         got_attempts: 3,

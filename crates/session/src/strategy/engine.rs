@@ -1,11 +1,13 @@
 //! What strategies have in common: loops and errands are begun while there are calls to spare, and
 //! what they gave is handed to whoever wanted it.
 
-use crate::event::{Event, Level, LineId, Purpose};
+use crate::budget;
+use crate::decide::Limits;
+use crate::event::{Event, Level, LineId, Outcome, Purpose};
 use crate::id::{CallId, Text};
 use crate::item::Fault;
 use crate::room::{self, Room};
-use crate::state::{Misread, Phase};
+use crate::state::{Misread, Phase, Shorten, Turn};
 use crate::strategy::bounds::Bounds;
 use crate::strategy::react::{self, Step};
 use crate::strategy::{Desk, call, compact};
@@ -28,6 +30,18 @@ pub(super) struct Engine<'a> {
     pub fault: Option<Fault>,
 }
 
+/// How far the searches of a turn may go.
+pub(super) fn bounds_of(turn: &Turn, limits: &Limits) -> Bounds {
+    let run = turn.run.as_deref();
+    let adaptive = run.is_some_and(|run| run.adaptive);
+    limits.bounds.with(run.and_then(|run| run.bounds.as_deref()), adaptive)
+}
+
+/// What nothing else of a search would escape either.
+pub(super) fn ends_all(fault: &Fault) -> bool {
+    [budget::BUDGET_CODE, react::CALLS_CODE].contains(&&*fault.code)
+}
+
 /// What came of something that was wanted.
 pub(super) enum Came<'a> {
     /// It is under way, or waits for its turn.
@@ -46,10 +60,7 @@ pub(super) enum Came<'a> {
 
 impl<'a> Engine<'a> {
     pub fn new(desk: &Desk<'a>) -> Engine<'a> {
-        let (turn, limits) = (desk.turn, desk.limits);
-        let run = turn.run.as_deref();
-        let adaptive = run.is_some_and(|run| run.adaptive);
-        let bounds = limits.bounds.with(run.and_then(|run| run.bounds.as_deref()), adaptive);
+        let (turn, bounds) = (desk.turn, bounds_of(desk.turn, desk.limits));
         let open = turn.calls.values();
         let open = open.filter(|call| !matches!(call.purpose, Purpose::Explain { .. })).count();
         let open = u32::try_from(open).unwrap_or(u32::MAX);
@@ -76,42 +87,70 @@ impl<'a> Engine<'a> {
     /// before the search goes on.
     pub fn room(&mut self) -> Option<Vec<Event>> {
         let desk = &self.desk;
-        match &desk.looped.phase {
-            Phase::Asking if self.is_idle() && self.fault.is_none() => {
-                match room::before_call(desk) {
-                    Room::Enough => None,
-                    Room::Trim(event) => Some(vec![event]),
-                    Room::Summarise => {
-                        Some(vec![call(desk.state, desk.limits, Purpose::Summarise, None)])
-                    }
-                    Room::None(fault) => {
-                        self.fault = Some(fault);
-                        None
-                    }
+        let summary = || Some(vec![call(desk.state, desk.limits, Purpose::Summarise, None)]);
+        match (&desk.looped.phase, &desk.looped.shorten) {
+            (Phase::Asking, _) if self.fault.is_some() => None,
+            // A question did not fit, and no other would.
+            (Phase::Asking, Shorten::Due(_) | Shorten::Early { .. }) if self.is_idle() => summary(),
+            (Phase::Asking, Shorten::Due(_)) => Some(Vec::new()),
+            (Phase::Asking, _) if self.is_idle() => match room::before_call(desk) {
+                Room::Enough => None,
+                Room::Trim(event) => Some(vec![event]),
+                Room::Summarise => summary(),
+                Room::None(fault) => {
+                    self.fault = Some(fault);
+                    None
                 }
-            }
-            Phase::Calling => Some(Vec::new()),
+            },
+            (Phase::Calling, _) => Some(Vec::new()),
             // Where nothing is gained the work goes on without.
-            Phase::Summarised => compact::compacted(desk).ok().map(|event| vec![event]),
-            Phase::Failed(fault) => {
+            (Phase::Summarised, _) => compact::compacted(desk).ok().map(|event| vec![event]),
+            (Phase::Failed(fault), _) => {
                 self.fault = Some(fault.clone());
                 None
             }
-            Phase::Asking | Phase::Acting | Phase::Answered | Phase::Finished => None,
+            (Phase::Asking | Phase::Acting | Phase::Answered | Phase::Finished, _) => None,
         }
     }
 
-    fn may_begin(&mut self) -> bool {
+    /// What is recorded where a search waits; its end where it can make no more calls, with what
+    /// ends it then.
+    pub fn settled(mut self, told: &str, end: impl FnOnce() -> Vec<Event>) -> Vec<Event> {
+        if !self.events.is_empty() || !self.is_idle() {
+            return self.events;
+        }
+        if let Some(fault) = self.fault.take() {
+            let (outcome, usage) = (Outcome::Failed { fault }, self.desk.turn.usage);
+            return vec![Event::TurnEnded { outcome, usage }];
+        }
+        if self.exhausted {
+            self.notice("search_ended", told.to_owned());
+            self.events.extend(end());
+        }
+        self.events
+    }
+
+    /// No call may begin now, whoever wants one.
+    pub fn is_full(&self) -> bool {
+        self.fault.is_some() || self.free == 0 || self.left == 0
+    }
+
+    /// Whether a call may begin now.
+    fn is_free(&mut self) -> bool {
         if self.fault.is_some() || self.free == 0 {
             return false;
         }
-        if self.left == 0 {
-            self.exhausted = true;
-            return false;
+        self.exhausted |= self.left == 0;
+        self.left > 0
+    }
+
+    fn may_begin(&mut self) -> bool {
+        let may = self.is_free();
+        if may {
+            self.free -= 1;
+            self.left -= 1;
         }
-        self.free -= 1;
-        self.left -= 1;
-        true
+        may
     }
 
     /// One question.
@@ -145,12 +184,19 @@ impl<'a> Engine<'a> {
         let asks = matches!(looped.phase, Phase::Asking | Phase::Summarised);
         // An explanation of one of its calls may outlive that call.
         let explains = |call: &crate::state::Call| matches!(call.purpose, Purpose::Explain { .. });
-        if asks && (desk.turn.calls.values().any(explains) || !self.may_begin()) {
+        if asks && desk.turn.calls.values().any(explains) {
             return Came::Nothing;
         }
+        if looped.phase == Phase::Asking && !self.is_free() {
+            return Came::Nothing;
+        }
+        let begins = |event: &Event| matches!(event, Event::CallStarted { .. });
         match react::step(&desk, purpose) {
+            // What fails instead takes no other's place.
             Step::Record(events) => {
-                self.events.extend(events);
+                if !events.iter().any(begins) || self.may_begin() {
+                    self.events.extend(events);
+                }
                 Came::Nothing
             }
             Step::Open => Came::Nothing,

@@ -12,16 +12,19 @@ use crate::item::Fault;
 use crate::state::{Graph, Node, Phase, estimate_tokens};
 use crate::strategy::Desk;
 use crate::strategy::bounds::Bounds;
-use crate::strategy::engine::{Came, Engine};
+use crate::strategy::engine::{Came, Engine, ends_all};
 use crate::strategy::read::{self, Plan, PlanBounds};
 
 /// Of one result, where another is told of it.
 const RESULT_BYTES_MAX: usize = 16 * 1024;
+/// What is split becomes so many at least.
+const SPLIT_MIN: u32 = 2;
 /// What the note of a sub-task, and one about results, begin with.
 pub const TASK_BEGINNING: &str = "Do not answer my message as a whole: it was split into sub-tasks";
 pub const TASK_MARK: &str = "\n\nYour sub-task: ";
 pub const RESULTS_BEGINNING: &str = "The work was split into sub-tasks. What they came to:";
 pub const FAILED_CODE: &str = "subtasks_failed";
+const EMPTY_CODE: &str = "empty_answer";
 
 pub(crate) fn next(desk: &Desk<'_>, graph: &Graph) -> Vec<Event> {
     let mut engine = Engine::new(desk);
@@ -82,30 +85,25 @@ fn plan(engine: &mut Engine<'_>, graph: &Graph, of: Option<NodeId>) {
 
 pub(super) fn plan_bounds(bounds: &Bounds, graph: &Graph, of: Option<NodeId>) -> PlanBounds {
     PlanBounds {
-        nodes: bounds.got_nodes.min(room(bounds, graph, of)).max(1),
+        nodes: bounds.got_nodes.min(share(bounds, graph, of)).max(1),
         layers: bounds.got_layers,
         attempts: bounds.got_attempts,
         refine: bounds.got_refine,
     }
 }
 
-/// Sub-tasks that may be planned inside one, in all graphs there: each has the same share of what
-/// its own graph leaves, so that it makes no difference which is planned first.
-fn room(bounds: &Bounds, graph: &Graph, of: Option<NodeId>) -> u32 {
-    let Some(node) = of else { return bounds.got_nodes_total };
-    let Some(parent) = graph.nodes.get(&node).map(|node| node.parent) else { return 0 };
-    let beside = graph.graphs.get(&parent).map_or(1, |nodes| nodes.len() as u32).max(1);
-    room(bounds, graph, parent).saturating_sub(beside) / beside
+/// How many sub-tasks may be in a graph and all that are inside it. What a graph leaves of them is
+/// shared by its nodes alike, so that none depends on which was planned first.
+fn share(bounds: &Bounds, graph: &Graph, of: Option<NodeId>) -> u32 {
+    let Some(node) = of.and_then(|of| graph.nodes.get(&of)) else { return bounds.got_nodes_total };
+    let beside = graph.graphs.get(&node.parent).map_or(1, |nodes| nodes.len().max(1) as u32);
+    share(bounds, graph, node.parent).saturating_sub(beside) / beside
 }
 
 fn whole(graph: &Graph, of: Option<NodeId>) -> PlannedNode {
     let task = of.and_then(|of| graph.nodes.get(&of)).map(|node| node.task.clone());
     let task = task.unwrap_or_else(|| "Do what was asked for.".into());
     PlannedNode { name: "task_1".into(), task, needs: Vec::new(), attempts: 1, refine: 0 }
-}
-
-fn ends_all(fault: &Fault) -> bool {
-    [crate::budget::BUDGET_CODE, super::react::CALLS_CODE].contains(&&*fault.code)
 }
 
 /// Takes one sub-task as far as it goes now.
@@ -128,7 +126,7 @@ fn work(engine: &mut Engine<'_>, graph: &Graph, id: NodeId) {
         engine.events.push(Event::NodeStarted { node: id, note, tokens });
         return;
     }
-    if node.complex.is_none() && may_split(engine, graph, id, node) {
+    if node.complex.is_none() && may_split(engine, graph, id) {
         judge(engine, id);
         return;
     }
@@ -140,10 +138,11 @@ fn work(engine: &mut Engine<'_>, graph: &Graph, id: NodeId) {
 }
 
 /// Whether it may become a graph of its own.
-fn may_split(engine: &Engine<'_>, graph: &Graph, id: NodeId, node: &Node) -> bool {
+fn may_split(engine: &Engine<'_>, graph: &Graph, id: NodeId) -> bool {
     let bounds = &engine.bounds;
-    let may = bounds.got_adaptive && node.depth < bounds.got_depth;
-    may && room(bounds, graph, Some(id)) > 0
+    let depth = graph.nodes.get(&id).map_or(u32::MAX, |node| node.depth);
+    let is_room = || share(bounds, graph, Some(id)) >= SPLIT_MIN;
+    bounds.got_adaptive && depth < bounds.got_depth && is_room()
 }
 
 fn judge(engine: &mut Engine<'_>, node: NodeId) {
@@ -219,6 +218,9 @@ fn answer(engine: &mut Engine<'_>, node: &Node, id: NodeId) {
         };
         match came {
             Came::Nothing => open = true,
+            Came::Answer { text, .. } if text.trim().is_empty() => {
+                fault = Some(Fault::new(EMPTY_CODE, "The sub-task was answered with nothing"));
+            }
             Came::Answer { text, .. } => answers.push((attempt, text)),
             Came::Failed { fault: why, .. } if ends_all(&why) => engine.fault = Some(why),
             Came::Failed { fault: why, .. } => fault = Some(why),
@@ -353,51 +355,63 @@ fn failure(graph: &Graph, node: &Node) -> Option<String> {
     None
 }
 
-/// What is recorded where the graph waits; its end where it can make no more calls.
-fn settled(mut engine: Engine<'_>, graph: &Graph) -> Vec<Event> {
-    if !engine.events.is_empty() || !engine.is_idle() {
-        return engine.events;
-    }
-    if let Some(fault) = engine.fault.take() {
-        let (outcome, usage) = (Outcome::Failed { fault }, engine.desk.turn.usage);
-        return vec![Event::TurnEnded { outcome, usage }];
-    }
-    if !engine.exhausted {
-        return Vec::new();
-    }
-    let text = "The graph made as many calls as it may, and ends with what it has";
-    engine.notice("search_ended", text.to_owned());
-    let results = graph.nodes.values().filter(|node| node.is_done() && node.parent.is_none());
-    let note = results_note(results);
-    let begun = |node: &Node| node.outcome.is_none() && !node.notes.is_empty();
-    for (id, _) in graph.nodes.iter().filter(|(_, node)| begun(node)) {
-        let fault = Fault::new(super::react::CALLS_CODE, "No model calls were left for it");
-        let outcome = NodeOutcome::Failed { fault };
-        engine.events.push(Event::NodeEnded { node: *id, outcome });
-    }
-    let tokens = estimate_tokens(note.len());
-    engine.events.push(Event::Gathered { node: None, note, tokens });
-    engine.events
+/// What is recorded where the graph waits, or its end.
+fn settled(engine: Engine<'_>, graph: &Graph) -> Vec<Event> {
+    let told = "The graph made as many calls as it may, and ends with what it has";
+    engine.settled(told, || {
+        let is_done = |id: &NodeId| graph.nodes.get(id).is_some_and(Node::is_done);
+        // What is part of another that is done is told with it.
+        let own = |node: &&Node| node.is_done() && !node.parent.as_ref().is_some_and(is_done);
+        let note = results_note(graph.nodes.values().filter(own));
+        let tokens = estimate_tokens(note.len());
+        let begun = |node: &Node| node.outcome.is_none() && !node.notes.is_empty();
+        // What is inside a sub-task ends before it does.
+        let begun = graph.nodes.iter().rev().filter(|(_, node)| begun(node));
+        let ended = begun.map(|(id, _)| {
+            let fault = Fault::new(super::react::CALLS_CODE, "No model calls were left for it");
+            Event::NodeEnded { node: *id, outcome: NodeOutcome::Failed { fault } }
+        });
+        ended.chain([Event::Gathered { node: None, note, tokens }]).collect()
+    })
 }
 
-/// What a sub-task is told beside the conversation.
+/// What a sub-task is told beside the conversation: what it is, what it is part of, and the results
+/// that it needs, or that what it is part of needs.
 fn task_note(graph: &Graph, node: &Node) -> Text {
     let mut note = format!(
         "{TASK_BEGINNING}, and this one is yours. Work on nothing else, use tools where they help, \
-         and reply with its result alone.{TASK_MARK}{}",
-        node.task
+         and reply with its result alone."
     );
-    let needs = node.needs.iter().filter_map(|need| graph.nodes.get(need));
-    for need in needs {
-        let result = need.result().map(|result| shortened(result)).unwrap_or_default();
-        note.push_str(&format!("\n\nResult of {} ({}):\n{result}", need.name, need.task));
+    let above = std::iter::successors(Some(node), |node| graph.nodes.get(&node.parent?));
+    let above: Vec<&Node> = above.collect();
+    for whole in above.iter().skip(1).rev() {
+        note.push_str(&format!("\n\nIt is part of a larger one: {}", whole.task));
+    }
+    note.push_str(&format!("{TASK_MARK}{}", node.task));
+    for node in above.iter().rev() {
+        note.push_str(&needed(graph, node));
     }
     note.into()
+}
+
+/// The results that a sub-task needs.
+fn needed(graph: &Graph, node: &Node) -> String {
+    let mut told = String::new();
+    for need in node.needs.iter().filter_map(|need| graph.nodes.get(need)) {
+        let result = need.result().map(|result| shortened(result)).unwrap_or_default();
+        told.push_str(&format!("\n\nResult of {} ({}):\n{result}", need.name, need.task));
+    }
+    told
 }
 
 /// Results that are to be put together.
 fn results_note<'a>(nodes: impl Iterator<Item = &'a Node>) -> Text {
     let mut note = String::from(RESULTS_BEGINNING);
+    let mut nodes = nodes.peekable();
+    if nodes.peek().is_none() {
+        note.push_str("\n\nNothing yet: there was no time for it. Answer what was asked for.");
+        return note.into();
+    }
     for node in nodes {
         match (&node.outcome, node.result()) {
             (_, Some(result)) => {
@@ -434,8 +448,9 @@ pub(crate) fn plan_text(graph: &Graph, of: Option<NodeId>, bounds: PlanBounds) -
         None => "Do not answer my message yet: split it into sub-tasks first.".to_owned(),
         Some(node) => format!(
             "Do not answer my message yet. One of its sub-tasks is too much for one; split it \
-             further: {}",
-            node.task
+             further: {}{}",
+            node.task,
+            needed(graph, node)
         ),
     };
     let PlanBounds { nodes, layers, attempts, refine } = bounds;

@@ -7,13 +7,12 @@
 
 use std::cmp::Reverse;
 
-use crate::event::{Event, LineId, Outcome, Purpose, Weighed};
+use crate::event::{Event, LineId, Purpose, Weighed};
 use crate::id::{Text, ThoughtId};
-use crate::item::Fault;
 use crate::state::{Branch, Tree, estimate_tokens};
 use crate::strategy::Desk;
-use crate::strategy::bounds::{Judge, Search};
-use crate::strategy::engine::{Came, Engine};
+use crate::strategy::bounds::{Bounds, Judge, Search};
+use crate::strategy::engine::{Came, Engine, ends_all};
 use crate::strategy::read;
 
 /// What the note of a search begins with.
@@ -44,7 +43,9 @@ fn expand(engine: &mut Engine<'_>, tree: &Tree) -> bool {
     let mut open = false;
     for from in &tree.beam {
         let branch = from.and_then(|id| tree.thoughts.get(&id));
-        if branch.is_some_and(|branch| ends(engine, branch)) || tree.children.contains_key(from) {
+        if branch.is_some_and(|branch| ends(&engine.bounds, branch))
+            || tree.children.contains_key(from)
+        {
             continue;
         }
         let (on, purpose) = (LineId::Branch { thought: *from }, Purpose::Expand { thought: *from });
@@ -52,8 +53,8 @@ fn expand(engine: &mut Engine<'_>, tree: &Tree) -> bool {
             Came::Nothing => open = true,
             Came::Answer { call, text, misread } => {
                 let read = read::thoughts(&text, engine.bounds.tot_proposals);
-                let whole = || vec![read::whole_thought(&text)];
-                let told = "the whole answer is taken for one thought";
+                let whole = || read::whole_thought(&text).into_iter().collect();
+                let told = "the whole answer, if there is one, is taken for one thought";
                 if let Some(thoughts) = engine.read((call, misread), read, told, whole) {
                     engine.events.push(Event::Expanded { call, from: *from, thoughts });
                 }
@@ -76,13 +77,17 @@ fn expand(engine: &mut Engine<'_>, tree: &Tree) -> bool {
 }
 
 /// Nothing follows from it any more.
-fn ends(engine: &Engine<'_>, branch: &Branch) -> bool {
-    branch.last || branch.depth >= engine.bounds.tot_depth
+fn ends(bounds: &Bounds, branch: &Branch) -> bool {
+    branch.last || branch.depth >= bounds.tot_depth
 }
 
-/// What no other branch would escape either.
-fn ends_all(fault: &Fault) -> bool {
-    [crate::budget::BUDGET_CODE, super::react::CALLS_CODE].contains(&&*fault.code)
+/// What is worth less is not followed. Votes only say which is better than another, so that none
+/// goes for want of them.
+fn least(bounds: &Bounds) -> u32 {
+    match bounds.tot_judge {
+        Judge::Value => bounds.tot_prune,
+        Judge::Vote => 0,
+    }
 }
 
 /// Wants opinions of all candidates. Whether something is under way.
@@ -91,11 +96,29 @@ fn weigh(engine: &mut Engine<'_>, tree: &Tree, candidates: &[ThoughtId]) -> bool
     let samples = engine.bounds.tot_samples;
     match engine.bounds.tot_judge {
         Judge::Value => {
+            let value = |engine: &mut Engine<'_>, purpose| {
+                opinion(engine, purpose, |text| read::value(text).map(Opinion::Value))
+            };
+            // First what was asked for: of the others there may be very many.
+            let asked = &engine.desk.turn.errands;
+            for purpose in asked.keys().filter(|purpose| matches!(purpose, Purpose::Value { .. })) {
+                open |= value(engine, *purpose);
+            }
             for thought in candidates {
                 let Some(branch) = tree.thoughts.get(thought) else { continue };
-                for sample in (0..samples).filter(|sample| !branch.values.contains_key(sample)) {
+                if branch.values.len() >= samples as usize {
+                    continue;
+                }
+                let missing = (0..samples).filter(|sample| !branch.values.contains_key(sample));
+                for sample in missing {
                     let purpose = Purpose::Value { thought: *thought, sample };
-                    open |= opinion(engine, purpose, |text| read::value(text).map(Opinion::Value));
+                    if asked.contains_key(&purpose) {
+                        continue;
+                    }
+                    open |= value(engine, purpose);
+                    if engine.is_full() {
+                        return true;
+                    }
                 }
             }
         }
@@ -177,7 +200,7 @@ fn choice(engine: &Engine<'_>, tree: &Tree, weighed: Vec<Weighed>) -> Event {
         Search::Breadth => bounds.tot_beam as usize,
         Search::Depth => 1,
     };
-    let ends = |id: &ThoughtId| tree.thoughts.get(id).is_some_and(|branch| ends(engine, branch));
+    let ends = |id: &ThoughtId| tree.thoughts.get(id).is_some_and(|branch| ends(bounds, branch));
     // A path that ended in an earlier round is still one to take.
     let ended = tree.thoughts.iter().filter(|(id, _)| ends(id));
     let ended = ended.filter_map(|(id, b)| Some(Weighed { thought: *id, score: b.score? }));
@@ -185,11 +208,11 @@ fn choice(engine: &Engine<'_>, tree: &Tree, weighed: Vec<Weighed>) -> Event {
     ended.sort_by_key(|one| place(tree, one.thought));
     let mut ranked: Vec<Weighed> = ended.into_iter().chain(weighed.iter().copied()).collect();
     ranked.sort_by_key(|one| Reverse(one.score));
-    ranked.retain(|one| one.score >= bounds.tot_prune);
+    ranked.retain(|one| one.score >= least(bounds));
     let depth = tree.depth.saturating_add(1);
-    let enough = match bounds.tot_search {
-        Search::Breadth => 0,
-        Search::Depth => bounds.tot_accept,
+    let enough = match (bounds.tot_search, bounds.tot_judge) {
+        (Search::Depth, Judge::Value) => bounds.tot_accept,
+        (Search::Breadth, _) | (_, Judge::Vote) => 0,
     };
     let best = ranked.first().filter(|best| ends(&best.thought) && best.score >= enough);
     if let Some(best) = best {
@@ -205,19 +228,19 @@ fn choice(engine: &Engine<'_>, tree: &Tree, weighed: Vec<Weighed>) -> Event {
         let beam = ranked.iter().map(|one| one.thought).collect();
         return Event::Chosen { depth, beam, weighed };
     }
-    match earlier(tree, bounds.tot_prune, bounds.tot_depth, width) {
+    match earlier(tree, bounds, width) {
         Some((to_depth, beam)) => {
             let reason = NOTHING_PROMISING.into();
             Event::Backtracked { to_depth, beam, reason, weighed }
         }
-        None => taken(tree, best_of_all(tree, &weighed), &weighed),
+        None => taken(tree, best_of_all(tree, bounds, &weighed), &weighed),
     }
 }
 
 /// The best thoughts that were weighed and never followed, at the greatest depth that has any.
-fn earlier(tree: &Tree, prune: u32, depth_max: u32, width: usize) -> Option<(u32, Vec<ThoughtId>)> {
+fn earlier(tree: &Tree, bounds: &Bounds, width: usize) -> Option<(u32, Vec<ThoughtId>)> {
     let open = |branch: &Branch| {
-        !branch.tried && !branch.last && branch.depth < depth_max && branch.score >= Some(prune)
+        !branch.tried && !ends(bounds, branch) && branch.score >= Some(least(bounds))
     };
     let open = tree.thoughts.iter().filter(|(_, branch)| open(branch));
     let depth = open.clone().map(|(_, branch)| branch.depth).max()?;
@@ -232,11 +255,18 @@ fn place(tree: &Tree, id: ThoughtId) -> Vec<u32> {
     tree.path(Some(id)).into_iter().map(|id| id.index).collect()
 }
 
-fn best_of_all(tree: &Tree, weighed: &[Weighed]) -> Option<ThoughtId> {
+/// A path that came to its end before one that did not, and that before one that led nowhere; of
+/// equals the one that is worth most, then the longest.
+fn best_of_all(tree: &Tree, bounds: &Bounds, weighed: &[Weighed]) -> Option<ThoughtId> {
     let now = |id: &ThoughtId| weighed.iter().find(|one| one.thought == *id).map(|one| one.score);
+    let score = |id: &ThoughtId| now(id).or(tree.thoughts.get(id)?.score);
     let all = tree.thoughts.iter().filter_map(|(id, branch)| {
-        let score = now(id).or(branch.score)?;
-        Some((score, branch.depth, Reverse(place(tree, *id)), *id))
+        let worth = score(id)?;
+        let whole = ends(bounds, branch) && worth >= least(bounds);
+        let follows = tree.children.get(&Some(*id));
+        let poor = |child: &ThoughtId| score(child).is_some_and(|score| score < least(bounds));
+        let dead = follows.is_some_and(|children| children.iter().all(poor));
+        Some((whole, !dead, worth, branch.depth, Reverse(place(tree, *id)), *id))
     });
     all.max().map(|(.., id)| id)
 }
@@ -267,24 +297,11 @@ fn taken(tree: &Tree, thought: Option<ThoughtId>, weighed: &[Weighed]) -> Event 
     Event::PathTaken { thought, note: note.into(), tokens }
 }
 
-/// What is recorded where the search waits; its end where it can make no more calls.
-fn settled(mut engine: Engine<'_>, tree: &Tree) -> Vec<Event> {
-    if !engine.events.is_empty() || !engine.is_idle() {
-        return engine.events;
-    }
-    match engine.fault.take() {
-        Some(fault) => {
-            let (outcome, usage) = (Outcome::Failed { fault }, engine.desk.turn.usage);
-            vec![Event::TurnEnded { outcome, usage }]
-        }
-        None if engine.exhausted => {
-            let text = "The search made as many calls as it may, and ends with what it has";
-            engine.notice("search_ended", text.to_owned());
-            engine.events.push(taken(tree, best_of_all(tree, &[]), &[]));
-            engine.events
-        }
-        None => engine.events,
-    }
+/// What is recorded where the search waits, or its end.
+fn settled(engine: Engine<'_>, tree: &Tree) -> Vec<Event> {
+    let bounds = engine.bounds;
+    let told = "The search made as many calls as it may, and ends with what it has";
+    engine.settled(told, || vec![taken(tree, best_of_all(tree, &bounds, &[]), &[])])
 }
 
 /// The question that is asked of a branch.

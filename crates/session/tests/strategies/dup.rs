@@ -22,7 +22,7 @@ fn the_question_and_what_bears_on_it_come_before_the_work() {
     };
     let mut play = Play::new(20, &mind);
     play.send("Count the files", Agent::Dup, Default::default(), false);
-    play.to_end();
+    play.finish();
     assert_eq!(play.answer(), "Three.");
     assert_eq!(play.outcome(), &Outcome::Completed);
     assert_eq!(play.calls(), 4);
@@ -42,7 +42,7 @@ fn what_cannot_be_read_is_asked_once_more_then_taken_as_it_is() {
     };
     let mut play = Play::new(20, &mind);
     play.send("Which one?", Agent::Dup, Default::default(), false);
-    play.to_end();
+    play.finish();
     assert_eq!(play.answer(), "This.");
     assert_eq!(play.events(|event| matches!(event, Event::Misread { .. })).len(), 1);
     assert_eq!(play.notices(), ["The answer holds no JSON object; its text is taken as it is"]);
@@ -57,6 +57,6 @@ fn with_one_call_it_answers() {
     };
     let mut play = Play::new(1, &mind);
     play.send("Quick", Agent::Dup, Default::default(), false);
-    play.to_end();
+    play.finish();
     assert_eq!((play.answer().as_str(), play.calls()), ("At once.", 1));
 }

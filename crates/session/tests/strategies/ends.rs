@@ -21,7 +21,7 @@ fn every_sub_task_that_began_ends_when_no_calls_are_left() {
         for calls_max in 1..40 {
             let mut play = Play::new(calls_max, &mind);
             play.send("Go", Agent::Got, Default::default(), adaptive);
-            play.to_end();
+            play.finish();
             let begun = play.events(|event| matches!(event, Event::NodeStarted { .. })).len();
             let ended = |event: &&Event| {
                 matches!(event, Event::NodeEnded { outcome, .. }

@@ -28,7 +28,7 @@ fn ready_nodes_run_at_once_and_one_sink_is_the_answer() {
     };
     let mut play = Play::new(100, &mind);
     play.send("Compare a and b", Agent::Got, Wanted::default(), false);
-    play.to_end();
+    play.finish();
     assert_eq!(play.answer(), "A is not B");
     assert_eq!(play.at_once, 2);
     assert_eq!(play.calls(), 1 + 2 + 2 + 1);
@@ -46,7 +46,7 @@ fn several_sinks_are_put_together_by_one_call() {
     // A list is one after the other, so that there is one sink; two nodes without edges are two.
     let mut play = Play::new(100, &mind);
     play.send("Do both", Agent::Got, Wanted::default(), false);
-    play.to_end();
+    play.finish();
     assert_eq!((play.answer().as_str(), play.calls()), ("part", 3));
     let mind = |asked: &Asked<'_>| match asked.purpose {
         _ if plan(asked) => say(r#"[{"id": "x", "task": "x"}, {"id": "y", "task": "y"}]"#),
@@ -54,7 +54,7 @@ fn several_sinks_are_put_together_by_one_call() {
     };
     let mut play = Play::new(100, &mind);
     play.send("Do both", Agent::Got, Wanted::default(), false);
-    play.to_end();
+    play.finish();
     assert_eq!((play.answer().as_str(), play.calls()), ("all", 4));
 }
 
@@ -75,7 +75,7 @@ fn a_failed_node_fails_only_what_needs_it() {
     };
     let mut play = Play::new(100, &mind);
     play.send("Do all", Agent::Got, Wanted::default(), false);
-    play.to_end();
+    play.finish();
     assert_eq!(play.answer(), "half");
     let ended = play.log.iter().filter_map(|entry| match &entry.event {
         Event::NodeEnded { node, outcome } => Some((node.index, outcome.clone())),
@@ -96,7 +96,7 @@ fn when_nothing_is_left_the_turn_says_why() {
     };
     let mut play = Play::new(100, &mind);
     play.send("Do it", Agent::Got, Wanted::default(), false);
-    play.to_end();
+    play.finish();
     let Outcome::Failed { fault } = play.outcome() else { panic!() };
     assert_eq!(&*fault.code, "subtasks_failed");
 }
@@ -111,7 +111,7 @@ fn a_cycle_is_told_once_and_then_cut_open() {
     };
     let mut play = Play::new(100, &mind);
     play.send("Do it", Agent::Got, Wanted::default(), false);
-    play.to_end();
+    play.finish();
     let misread = play.events(|event| matches!(event, Event::Misread { .. }));
     let [Event::Misread { why, .. }] = misread[..] else { panic!("{misread:?}") };
     assert_eq!(&**why, "The plan has a cycle: a -> b -> a");
@@ -137,7 +137,7 @@ fn the_best_of_several_is_kept_and_worked_over() {
     };
     let mut play = Play::new(100, &mind);
     play.send("Write", Agent::Got, Wanted::default(), false);
-    play.to_end();
+    play.finish();
     assert_eq!(play.answer(), "better draft 2");
     assert_eq!(play.calls(), 1 + 3 + 3 + 1);
 }
@@ -157,12 +157,17 @@ fn a_complex_node_becomes_a_graph_of_its_own() {
             assert!(asked.has("both.l (lengths):"), "{:?}", asked.last);
             say("compared")
         }
+        Purpose::Think if asked.last.contains("lengths") || asked.last.contains("words") => {
+            assert!(asked.last.contains("It is part of a larger one: compare"), "{}", asked.last);
+            assert!(asked.last.contains("Result of a (read a):\nok"), "{}", asked.last);
+            say("ok")
+        }
         Purpose::Think => say("ok"),
         other => panic!("{other:?}"),
     };
     let mut play = Play::new(100, &mind);
     play.send("Compare", Agent::Got, Wanted::default(), true);
-    play.to_end();
+    play.finish();
     assert_eq!(play.answer(), "compared");
     let nested = play.events(|event| matches!(event, Event::Planned { parent: Some(_), .. }));
     assert_eq!(nested.len(), 1);
@@ -170,4 +175,45 @@ fn a_complex_node_becomes_a_graph_of_its_own() {
         matches!(event, Event::CallStarted { line: Some(LineId::Node { .. }), .. })
     });
     assert_eq!(lines.len(), 5, "two readers, two inside, and the one that puts them together");
+}
+
+#[test]
+fn what_is_left_of_the_nodes_is_shared_whoever_plans_first() {
+    let mind = |asked: &Asked<'_>| match asked.purpose {
+        Purpose::Plan { node: None } => say(r#"["one", "two", "three"]"#),
+        Purpose::Plan { .. } => {
+            assert!(asked.has("Plan at most 2 sub-tasks"), "{}", asked.last);
+            say(r#"["x", "y", "z"]"#)
+        }
+        Purpose::Judge { .. } => say("complex"),
+        Purpose::Think => say("ok"),
+        other => panic!("{other:?}"),
+    };
+    let mut play = Play::new(100, &mind);
+    let bounds = Wanted { got_nodes_total: Some(11), got_depth: Some(3), ..Wanted::default() };
+    play.send("Do", Agent::Got, bounds, true);
+    play.finish();
+    let nodes = play.log.iter().map(|entry| match &entry.event {
+        Event::Planned { nodes, .. } => nodes.len(),
+        _ => 0,
+    });
+    assert_eq!(nodes.sum::<usize>(), 3 + 3 * 2, "two each, and nothing is left for more");
+    assert_eq!(play.outcome(), &Outcome::Completed);
+}
+
+#[test]
+fn an_empty_result_is_none() {
+    let mind = |asked: &Asked<'_>| match asked.purpose {
+        _ if plan(asked) => say(r#"[{"id": "a", "task": "empty"}, {"id": "b", "task": "full"}]"#),
+        Purpose::Think if asked.last.contains("Put the results together") => {
+            assert!(asked.has("a (empty) failed: The sub-task was answered with nothing"));
+            say("half")
+        }
+        Purpose::Think => say(if asked.last.contains("full") { "ok" } else { " " }),
+        other => panic!("{other:?}"),
+    };
+    let mut play = Play::new(100, &mind);
+    play.send("Do", Agent::Got, Wanted::default(), false);
+    play.finish();
+    assert_eq!(play.answer(), "half");
 }

@@ -1,8 +1,11 @@
 //! What a search comes to depends on what the model said, not on what came first, and not on
 //! whether the server stopped on the way.
 
-use polyloop_session::event::{Agent, Purpose};
+use polyloop_session::Heal;
+use polyloop_session::event::{Agent, Event, Outcome, Purpose, Setting};
 use polyloop_session::strategy::bounds::{Judge, Search, Wanted};
+
+use polyloop_session::wait::Who;
 
 use super::play::{Asked, Dice, Play, Reply, number, say};
 
@@ -77,7 +80,7 @@ fn cases() -> Vec<(Agent, Wanted, bool)> {
 fn played(case: &(Agent, Wanted, bool), message: &str) -> (String, usize) {
     let mut play = Play::new(200, &moody);
     play.send(message, case.0, case.1, case.2);
-    play.to_end();
+    play.finish();
     (play.answer(), play.log.len())
 }
 
@@ -124,4 +127,60 @@ fn a_stop_at_any_entry_changes_nothing() {
         }
     }
     assert!(same > 200, "only {same} stops could be compared");
+}
+
+#[test]
+fn what_is_resumed_goes_on_as_it_was_begun_and_searches_once() {
+    let mind = |asked: &Asked<'_>| match asked.purpose {
+        Purpose::Plan { .. } => say(r#"["one", "two"]"#),
+        Purpose::Think if asked.has("Put the results together") => say("all"),
+        Purpose::Think => say("part"),
+        other => panic!("{other:?}"),
+    };
+    let gathered = |play: &Play<'_>| {
+        play.state.turn().is_some_and(|turn| turn.method.is_done() && !turn.calls.is_empty())
+    };
+    let mut play = Play::new(100, &mind);
+    play.send("Do it", Agent::Got, Wanted::default(), false);
+    let mut entries = 3;
+    while !gathered(&play) {
+        play.run(entries, &mut |_| 0);
+        entries += 1;
+    }
+    play.record(vec![Event::SettingSet {
+        setting: Setting::Agent { agent: Agent::Tot },
+        by: Who::via("test"),
+    }]);
+    play.crash();
+    play.finish();
+    assert_eq!(play.answer(), "all");
+    let planned = play.events(|event| matches!(event, Event::Planned { .. })).len();
+    assert_eq!(planned, 1, "what was found is not looked for again");
+    let agents =
+        play.events(|event| matches!(event, Event::TurnStarted { agent: Some(Agent::Got), .. }));
+    assert_eq!(agents.len(), 2, "whatever was set since");
+}
+
+#[test]
+fn a_question_that_does_not_fit_is_asked_behind_a_summary() {
+    for agent in [Agent::Dup, Agent::Tot, Agent::Got] {
+        let mind = |asked: &Asked<'_>| match asked.purpose {
+            Purpose::Summarise => say("in short"),
+            purpose if purpose.is_errand() && !asked.has("in short") => Reply::Fail(Heal::Shorter),
+            Purpose::Question => say("What?"),
+            Purpose::Information => say(r#"{"constraints": ["c"], "context": "x"}"#),
+            Purpose::Expand { .. } => say("1. this (final)\n2. that"),
+            Purpose::Value { .. } => say("sure"),
+            Purpose::Plan { .. } => say(r#"["one"]"#),
+            _ => say("a long answer ".repeat(50).trim()),
+        };
+        let mut play = Play::new(100, &mind);
+        play.send("First", Agent::React, Wanted::default(), false);
+        play.finish();
+        play.send("Second", agent, Wanted::default(), false);
+        play.finish();
+        assert_eq!(play.outcome(), &Outcome::Completed, "{agent:?}");
+        let made = play.events(|event| matches!(event, Event::Compacted { .. })).len();
+        assert_eq!(made, 1, "{agent:?}");
+    }
 }

@@ -143,7 +143,7 @@ impl<'a> Play<'a> {
     pub fn interrupt(&mut self) {
         let (turn, reason, by) = (None, "enough".into(), Who::via("test"));
         self.command(Command::Interrupt { turn, reason, by });
-        self.to_end();
+        self.finish();
         assert!(self.state.turn().is_none());
     }
 
@@ -156,7 +156,7 @@ impl<'a> Play<'a> {
         self.record(events);
     }
 
-    fn record(&mut self, events: Vec<Event>) {
+    pub fn record(&mut self, events: Vec<Event>) {
         for event in events {
             let entry = LogEntry { seq: self.state.last_seq().next(), at: Timestamp(0), event };
             // As it would come back from a file.
@@ -200,16 +200,16 @@ impl<'a> Play<'a> {
         }
     }
 
-    pub fn to_end(&mut self) {
+    pub fn finish(&mut self) {
         self.run(usize::MAX, &mut |_| 0);
     }
 
-    fn report(&mut self, report: Report) {
+    pub fn report(&mut self, report: Report) {
         let events = absorb(&self.state, &self.live, &self.limits, report);
         self.record(events);
     }
 
-    fn perform(&mut self, step: Step) {
+    pub fn perform(&mut self, step: Step) {
         match step {
             Step::Ask(call) => self.ask(call),
             Step::Run(item) => {
@@ -334,7 +334,7 @@ pub fn spoken(parts: &[Part]) -> String {
 }
 
 /// What every provider wants: results behind their calls, and a user's word at the end.
-fn accepts(prompt: &Prompt) {
+pub fn accepts(prompt: &Prompt) {
     let mut open: Vec<Text> = Vec::new();
     for message in &prompt.messages {
         match message {
@@ -356,7 +356,7 @@ fn accepts(prompt: &Prompt) {
     assert!(!matches!(prompt.messages.last(), Some(Message::Assistant(_)) | None));
 }
 
-fn judgement(effect: Effect, safe: bool) -> Judgement {
+pub fn judgement(effect: Effect, safe: bool) -> Judgement {
     Judgement {
         effect,
         safe,

@@ -41,7 +41,7 @@ fn a_search_that_was_over_is_not_made_again() {
         }
         let searched = play.events(is_search).len();
         play.crash();
-        play.to_end();
+        play.finish();
         assert_eq!(play.answer(), "Done.");
         assert_eq!(play.events(is_search).len(), searched, "{agent:?}");
     }
@@ -57,7 +57,7 @@ fn another_agent_is_for_the_next_message() {
         play.interrupt();
         play.set(Setting::Agent { agent: Agent::React });
         play.resume();
-        play.to_end();
+        play.finish();
         let begun = play.events(|event| matches!(event, Event::TurnStarted { .. }));
         let agents = begun.iter().map(|event| match event {
             Event::TurnStarted { agent, .. } => *agent,
@@ -65,7 +65,7 @@ fn another_agent_is_for_the_next_message() {
         });
         assert_eq!(agents.collect::<Vec<_>>(), [Some(agent), Some(agent)]);
         play.say("More");
-        play.to_end();
+        play.finish();
         assert!(play.state.turn().is_none());
         let last = play.events(|event| matches!(event, Event::TurnStarted { .. }));
         assert!(matches!(last.last(), Some(Event::TurnStarted { agent: None, .. })));

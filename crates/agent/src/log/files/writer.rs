@@ -154,8 +154,9 @@ impl FileWriter {
 
     /// The text of an index as of now; `None` where there is nothing to gain.
     fn index(&self, state: &State, occasion: Occasion) -> Option<String> {
-        // An index is made between turns: the line encoder must see a turn from its start.
-        let at_rest = self.failed.is_none() && state.turn().is_none();
+        // An index is made between turns: the line encoder must see a turn from its start. How far an
+        // interrupted search had come is folded from the log, from the index before.
+        let at_rest = self.failed.is_none() && state.turn().is_none() && state.may_be_kept();
         if !at_rest || state.last_seq() != self.last {
             return None;
         }

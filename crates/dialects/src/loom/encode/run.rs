@@ -1,8 +1,8 @@
 //! One run: its nodes, and what is open in it.
 //!
 //! A model call is a node, and so is the act that carries out what it proposed; after an act comes
-//! `observe`, and in react `compress`, which in this server take no time of their own. Nodes may
-//! overlap (an explanation is asked for while its call waits, branches and sub-tasks run side by
+//! `observe`, which takes no time of its own; `compress` comes when room is made. Nodes may overlap
+//! (an explanation is asked for while its call waits, branches and sub-tasks run side by
 //! side), so every event is placed by its item.
 
 use std::collections::BTreeMap;
@@ -428,12 +428,6 @@ impl Run {
         self.exit(span, Exit::Ok, at, out);
         let changed = Changed { messages: main, turn_count: true, ..Changed::default() };
         self.changed(span.node, changed, out);
-        if self.begun.agent != Agent::React {
-            return;
-        }
-        let span = self.enter("compress", at, out);
-        self.exit(span, Exit::Ok, at, out);
-        self.changed(span.node, Changed::default(), out);
     }
 
     /// A text or a piece of reasoning is complete; what was said in a think is remembered.

@@ -194,6 +194,11 @@ impl Turn {
                 errand.given = Some(Ok(said.join("\n").into()));
             }
             CallOutcome::Failed { fault } => errand.given = Some(Err(fault.clone())),
+            CallOutcome::Retried { fault, .. } if &*fault.code == TOO_LONG_CODE => {
+                errand.call = None;
+                self.main.shorten = Shorten::Due(fault.clone());
+                self.calls_made = self.calls_made.saturating_sub(1);
+            }
             CallOutcome::Retried { after_ms, fault: _ } => {
                 errand.call = None;
                 errand.retries = errand.retries.saturating_add(1);
