@@ -365,12 +365,18 @@ fn settled(engine: Engine<'_>, graph: &Graph) -> Vec<Event> {
         let own = |node: &&Node| node.is_done() && !node.parent.as_ref().is_some_and(is_done);
         let note = results_note(graph.nodes.values().filter(own));
         let tokens = estimate_tokens(note.len());
-        let begun = |node: &Node| node.outcome.is_none() && !node.notes.is_empty();
         // What is inside a sub-task ends before it does.
-        let begun = graph.nodes.iter().rev().filter(|(_, node)| begun(node));
-        let ended = begun.map(|(id, _)| {
-            let fault = Fault::new(super::react::CALLS_CODE, "No model calls were left for it");
-            Event::NodeEnded { node: *id, outcome: NodeOutcome::Failed { fault } }
+        let open = graph.nodes.iter().rev().filter(|(_, node)| node.outcome.is_none());
+        let ended = open.map(|(id, node)| {
+            let missing = node.needs.iter().find(|need| !is_done(need)).copied();
+            let outcome = match missing.filter(|_| node.notes.is_empty()) {
+                Some(missing) => NodeOutcome::Skipped { missing },
+                None => {
+                    let why = "No model calls were left for it";
+                    NodeOutcome::Failed { fault: Fault::new(super::react::CALLS_CODE, why) }
+                }
+            };
+            Event::NodeEnded { node: *id, outcome }
         });
         ended.chain([Event::Gathered { node: None, note, tokens }]).collect()
     })
