@@ -22,7 +22,8 @@ PATH_CALLS = 5
 ALL_CALLS = 10
 INNER = [{"id": "x", "task": "inner first"}, {"id": "y", "task": "inner second"},
          {"id": "z", "task": "inner both", "needs": ["x", "y"]}]
-CYCLE = [{"id": "a", "task": "first", "needs": ["c"]}, {"id": "b", "task": "second", "needs": ["a"]},
+CYCLE = [{"id": "a", "task": "first", "needs": ["c"]},
+         {"id": "b", "task": "second", "needs": ["a"]},
          {"id": "c", "task": "third", "needs": ["b"]}]
 END_SECS = 60.0
 

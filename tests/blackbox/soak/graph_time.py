@@ -64,8 +64,8 @@ def main():
           f"{'of sum':>7}")
     for most in (1, 2, 8):
         wall, at_once, calls = measure(delay, args.runs, MAX_CALLS_AT_ONCE=most)
-        print(f"{most:>14} {at_once:>10} {calls:>6} {wall:>8.0f} {wall / (PATH_CALLS * delay):>8.2f} "
-              f"{wall / (ALL_CALLS * delay):>7.2f}")
+        of_path, of_sum = wall / (PATH_CALLS * delay), wall / (ALL_CALLS * delay)
+        print(f"{most:>14} {at_once:>10} {calls:>6} {wall:>8.0f} {of_path:>8.2f} {of_sum:>7.2f}")
     print()
     secs = delay / 1000
     shown("adaptive: one that is complex", answers(delay_secs=secs, complex_task=PLAN[4]["task"]),

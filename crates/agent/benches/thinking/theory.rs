@@ -162,7 +162,8 @@ struct Leaf<S> {
 
 fn tree<W: World>(world: &W, how: Tree, error: f64, dice: &mut Dice) -> (bool, u32) {
     let Tree { proposals, beam, samples, vote, deep, prunes } = how;
-    let prune = if prunes { PRUNE } else { 0.0 };
+    // Votes only rank.
+    let prune = if prunes && !vote { PRUNE } else { 0.0 };
     let width = if deep { 1 } else { beam };
     let mut calls = 0;
     let mut leaves: Vec<Leaf<W::State>> = Vec::new();
