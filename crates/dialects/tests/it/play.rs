@@ -477,7 +477,7 @@ fn run_of(text: &str) -> RunOptions {
         tot_depth: Some(2),
         tot_search: Some(search),
         tot_judge: Some(judge),
-        got_nodes_total: Some(5),
+        got_nodes_total: Some(12),
         ..Wanted::default()
     };
     RunOptions {

@@ -6,6 +6,9 @@
 //! Adaptive: before a sub-task is worked on it is judged, and one that is too much becomes a graph
 //! of its own, whose answer is its answer.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use crate::event::{Event, LineId, NodeOutcome, Outcome, PlannedNode, Purpose};
 use crate::id::{NodeId, Text};
 use crate::item::Fault;
@@ -365,9 +368,14 @@ fn settled(engine: Engine<'_>, graph: &Graph) -> Vec<Event> {
         let own = |node: &&Node| node.is_done() && !node.parent.as_ref().is_some_and(is_done);
         let note = results_note(graph.nodes.values().filter(own));
         let tokens = estimate_tokens(note.len());
-        // What is inside a sub-task ends before it does.
-        let open = graph.nodes.iter().rev().filter(|(_, node)| node.outcome.is_none());
-        let ended = open.map(|(id, node)| {
+        let mut open: Vec<_> =
+            graph.nodes.iter().filter(|(_, node)| node.outcome.is_none()).collect();
+        // What is inside a sub-task ends before it does, and what it needs.
+        let mut layers = BTreeMap::new();
+        open.sort_by_cached_key(|(id, node)| {
+            (Reverse(node.depth), layer(graph, **id, &mut layers))
+        });
+        let ended = open.into_iter().map(|(id, node)| {
             let missing = node.needs.iter().find(|need| !is_done(need)).copied();
             let outcome = match missing.filter(|_| node.notes.is_empty()) {
                 Some(missing) => NodeOutcome::Skipped { missing },
@@ -380,6 +388,20 @@ fn settled(engine: Engine<'_>, graph: &Graph) -> Vec<Event> {
         });
         ended.chain([Event::Gathered { node: None, note, tokens }]).collect()
     })
+}
+
+/// How many come one after the other up to this one.
+fn layer(graph: &Graph, id: NodeId, known: &mut BTreeMap<NodeId, usize>) -> usize {
+    if let Some(layer) = known.get(&id) {
+        return *layer;
+    }
+    // A damaged log may have a cycle.
+    known.insert(id, 0);
+    let needs = graph.nodes.get(&id).map(|node| node.needs.as_slice()).unwrap_or_default();
+    let before = needs.iter().map(|need| layer(graph, *need, known)).max();
+    let layer = before.unwrap_or(0) + 1;
+    known.insert(id, layer);
+    layer
 }
 
 /// What a sub-task is told beside the conversation: what it is, what it is part of, and the results

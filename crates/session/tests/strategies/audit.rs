@@ -90,13 +90,6 @@ struct Branch {
     tried: bool,
 }
 
-/// Which nodes of a graph must be over.
-#[derive(Clone, Copy)]
-enum Ended {
-    All,
-    AllThatBegan,
-}
-
 struct Node {
     depth: u32,
     parent: Option<NodeId>,
@@ -430,7 +423,7 @@ impl Finding {
             Event::NodeEnded { node, outcome } => self.node_ended(*node, outcome)?,
             Event::Gathered { node: Some(node), .. } => {
                 ensure!(self.planned.contains(&Some(*node)), "[12] gathers what was not split");
-                self.all_ended(Some(*node), Ended::All)?;
+                self.all_ended(Some(*node))?;
             }
             Event::Gathered { node: None, .. } => {
                 ensure!(idle, "[13] the graph ends with open calls");
@@ -438,7 +431,7 @@ impl Finding {
             }
             Event::Concluded { .. } => {
                 ensure!(idle, "[13] the graph ends with open calls");
-                self.all_ended(None, Ended::All)?;
+                self.all_ended(None)?;
                 self.over = true;
             }
             other => return Err(format!("[13] {other:?} is nothing of a search")),
@@ -557,12 +550,11 @@ impl Finding {
                 false
             }
             NodeOutcome::Done { .. } | NodeOutcome::Failed { .. } => {
-                ensure!(row.started, "[6] ends before it began");
+                let given_up = matches!(outcome, NodeOutcome::Failed { fault }
+                    if &*fault.code == polyloop_session::strategy::react::CALLS_CODE);
+                ensure!(row.started || given_up, "[6] ends before it began");
                 if self.planned.contains(&Some(id)) {
-                    let given_up = matches!(outcome, NodeOutcome::Failed { fault }
-                        if &*fault.code == polyloop_session::strategy::react::CALLS_CODE);
-                    let ended = if given_up { Ended::AllThatBegan } else { Ended::All };
-                    self.all_ended(Some(id), ended)?;
+                    self.all_ended(Some(id))?;
                 }
                 matches!(outcome, NodeOutcome::Done { .. })
             }
@@ -571,14 +563,9 @@ impl Finding {
         Ok(())
     }
 
-    /// Where no calls were left, what never began never ends.
-    fn all_ended(&self, of: Option<NodeId>, which: Ended) -> Checked {
-        let over = |node: &Node| match which {
-            Ended::All => node.ended.is_some(),
-            Ended::AllThatBegan => node.ended.is_some() || !node.started,
-        };
+    fn all_ended(&self, of: Option<NodeId>) -> Checked {
         let mut inside = self.nodes.values().filter(|node| node.parent == of);
-        ensure!(inside.all(over), "[6] a graph ends before its nodes");
+        ensure!(inside.all(|node| node.ended.is_some()), "[6] a graph ends before its nodes");
         Ok(())
     }
 }
