@@ -15,7 +15,7 @@ use super::runner::try_all;
 use super::speaks::{self, Reader, placeless};
 use super::world::{Moment, Sent, sent};
 
-const CASES: u32 = 256;
+const CASES: u32 = 128;
 
 fn cursor() -> impl Strategy<Value = Cursor> {
     let seq = || prop_oneof![6 => 0..60_u64, 1 => any::<u64>()];
