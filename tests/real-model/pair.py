@@ -124,7 +124,10 @@ class Pair:
         self.scene, self.session = scene, session
         self.unified = scene.unified(session=session)
         self.unified.start(permission_mode="dontAsk")
-        self.agentloop = Agentloop(scene._wire(f"/ws/{session}", "agentloop", {}))
+        wire = scene._wire(f"/ws/{session}", "agentloop", {})
+        # Nothing is read from it before it is attached, and a turn may be over at once.
+        assert wire.ws.ping().wait(ANSWER_SECS), "a ping is not answered"
+        self.agentloop = Agentloop(wire)
 
     def turn(self, speaker, text):
         """A turn that must end well."""
