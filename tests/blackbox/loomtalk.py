@@ -28,10 +28,10 @@ class Loom(Talker):
         self.raw(json.dumps(message))
         return message["id"]
 
-    def run(self, message, thread=None, **fields):
+    def run(self, message, thread=None, agent="react", **fields):
         """Asks for a run; the id of the request."""
         named = {} if thread is None else {"thread_id": thread}
-        return self.send("run", message=message, agent="react", **named, **fields)
+        return self.send("run", message=message, agent=agent, **named, **fields)
 
     def ask(self, kind, **fields):
         """The answer to a request, which must be the next frame."""
@@ -74,6 +74,11 @@ class Loom(Talker):
     def still_open(self):
         """The connection answers, and nothing else was under way."""
         eq(self.ask("ping")["type"], "pong", "answer of a connection that must be open")
+
+    def until_pong(self):
+        """What came before the answer to a ping."""
+        asked = self.send("ping")
+        return self.until(lambda frame: frame.get("id") == asked)[:-1]
 
     def collect(self, count, kind):
         """Frames until so many events of a type came."""

@@ -200,12 +200,12 @@ def test_the_nodes_of_a_tool_round_on_a_thread(s):
     eq(words(frames), [
         "run_start", "node_enter think", "thought_chunk", "message_chunk", "tool_call", "usage",
         *round_of("think")[1:], "node_enter act", "tool_start", "tool_output", "tool_end",
-        *round_of("act")[1:], *round_of("observe"), *round_of("compress"),
+        *round_of("act")[1:], *round_of("observe"),
         "node_enter think", "message_chunk", "usage", *round_of("think")[1:], "checkpoint",
         "run_end",
     ])
     spans = [event["node_id"] for event in events(frames, "node_enter")]
-    eq(spans, ["run-think-0", "run-act-1", "run-observe-2", "run-compress-3", "run-think-4"])
+    eq(spans, ["run-think-0", "run-act-1", "run-observe-2", "run-think-3"])
     eq(all_events(frames)[0]["node_id"], "run-0", "node_id before any node")
     current = "run-0"
     for one in all_events(frames):

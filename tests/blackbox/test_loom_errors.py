@@ -166,18 +166,6 @@ def test_bad_working_folders(s):
 
 
 @talks
-def test_agents_that_this_version_lacks(s):
-    s.server()
-    client = loom(s)
-    for agent in ("dup", "tot", "got"):
-        for more in ({}, {"got_adaptive": True}, {"thread_id": "t1"}):
-            client.send("run", message="say: x", agent=agent, **more)
-            frame = client.error()
-            assert agent in frame["error"] and "react" in frame["error"], frame
-            client.still_open()
-
-
-@talks
 def test_blank_messages(s):
     s.server()
     client = loom(s)
@@ -194,7 +182,7 @@ def test_a_refused_run_makes_no_session(s):
     client = loom(s)
     client.run("  ", "t1")
     client.error()
-    client.send("run", message="say: x", agent="tot", thread_id="t2")
+    client.run("say: x", "t2", "tot", got_adaptive="yes")
     client.error()
     client.still_open()
     eq(s.sessions(), [], "sessions")

@@ -252,7 +252,7 @@ def test_a_session_is_made_as_asked_and_renamed(t):
     kept = {name: created["settings"][name] for name in ("mode", "title")}
     eq(kept, {"mode": "plan", "title": "T"}, "settings")
     eq(created["settings"]["cwd"], str((t.work / "sub").resolve()), "folder")
-    for bad in ('{"cwd":"/etc"}', '{"cwd":"nowhere"}', '{"model":"x"}', '{"agent":"tot"}',
+    for bad in ('{"cwd":"/etc"}', '{"cwd":"nowhere"}', '{"model":"x"}', '{"agent":"cot"}',
                 '{"permission_mode":"bypass"}', '{"permission_mode":"yolo"}', '{"title":7}', "[1"):
         answer = server.http("POST", "/sessions", body=bad)
         eq((answer.status, list(answer.json)), (400, ["error"]), f"answer to {bad}")

@@ -1,10 +1,12 @@
-//! Measures a session of many events beside a new one; see tests/blackbox/soak/long.py.
+//! Measures a session of many events beside a new one (tests/blackbox/soak/long.py), and what the
+//! ways to think earn and cost (crates/agent/benches/thinking.rs, tests/blackbox/soak/graph_time.py).
 //!
 //! Asserts nothing: how fast a machine is says little about whether a change is right.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::place::{Place, show};
 use crate::steps::Steps;
@@ -23,23 +25,70 @@ pub struct Options {
     /// Measure what it costs without its index, too
     #[arg(long)]
     without_index: bool,
+    /// How many puzzles the agents play
+    #[arg(long, default_value_t = 100)]
+    puzzles: u32,
+    /// How often they play each
+    #[arg(long, default_value_t = 3)]
+    seeds: u32,
+    /// A file for the figures of the puzzles, as JSON
+    #[arg(long)]
+    json: Option<PathBuf>,
+    /// One part alone
+    #[arg(long, value_enum)]
+    only: Option<Only>,
     #[command(flatten)]
     install: Install,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Only {
+    /// A session of many events beside a new one
+    Long,
+    /// The agents: puzzles, what their own code costs, and a graph of sub-tasks
+    Thinking,
+}
+
 pub fn run(place: &Place, options: &Options) -> bool {
-    let Options { entries, bytes, without_index, install } = options;
+    let Options { entries, bytes, without_index, only, install, .. } = options;
+    let wanted = |part| only.is_none_or(|only| only == part);
     let mut steps = Steps::new();
     let python = steps.run("tools: python3 with websockets", &[], || tools::python(place, install));
     let built = steps.run("build", &[python], || {
         let words = ["build", "--release", "--package", "polyloop", "--bins", "--examples"];
         show(&mut place.cargo(&words), BENCH_TIME_MAX)
     });
-    steps.run("a long session", &[built], || long(place, *entries, *bytes, false));
-    if *without_index {
-        steps.run("the same without its index", &[built], || long(place, *entries, *bytes, true));
+    if wanted(Only::Long) {
+        steps.run("a long session", &[built], || long(place, *entries, *bytes, false));
+        if *without_index {
+            let again = || long(place, *entries, *bytes, true);
+            steps.run("the same without its index", &[built], again);
+        }
+    }
+    if wanted(Only::Thinking) {
+        steps.run("a graph of sub-tasks", &[built], || graph(place));
+        steps.run("puzzles, and what the agents' own code costs", &[], || thinking(place, options));
     }
     steps.end()
+}
+
+/// See docs/THINKING.md.
+fn thinking(place: &Place, options: &Options) -> Result<(), String> {
+    let mut bench = place.cargo(&["bench", "--package", "polyloop-agent", "--bench", "thinking"]);
+    let (puzzles, seeds) = (options.puzzles.to_string(), options.seeds.to_string());
+    bench.args(["--", "--puzzles", &puzzles, "--seeds", &seeds]);
+    if let Some(path) = &options.json {
+        let here = std::env::current_dir().map_err(|error| error.to_string())?;
+        bench.arg("--json").arg(here.join(path));
+    }
+    show(&mut bench, BENCH_TIME_MAX)
+}
+
+fn graph(place: &Place) -> Result<(), String> {
+    let mut run = place.program(place.python());
+    run.arg("tests/blackbox/soak/graph_time.py");
+    run.arg("--polyloop").arg(place.target.join("release/polyloop"));
+    show(&mut run, BENCH_TIME_MAX)
 }
 
 fn long(place: &Place, entries: u64, bytes: u64, without_index: bool) -> Result<(), String> {

@@ -14,7 +14,7 @@ const PATCH_KILLS: u32 = 15;
 const KILL_SEED: u64 = 1;
 /// From nothing, on two slow cores.
 const CARGO_TIME_MAX: Duration = Duration::from_secs(15 * 60);
-const BLACK_BOX_TIME_MAX: Duration = Duration::from_secs(8 * 60);
+const BLACK_BOX_TIME_MAX: Duration = Duration::from_secs(12 * 60);
 const KILL_TIME_MAX: Duration = Duration::from_secs(4 * 60);
 
 pub fn run(place: &Place, install: &Install) -> bool {

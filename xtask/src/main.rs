@@ -37,7 +37,7 @@ enum Command {
     Ci(tools::Install),
     /// Run the long checks: random sessions, kills of a server in use, frames of nonsense
     Soak(soak::Options),
-    /// Measure a session of many events beside a new one
+    /// Measure a session of many events beside a new one, and what the ways to think earn
     Bench(bench::Options),
     /// Hold conversations with a small real language model on this machine
     RealModel(tools::Install),

@@ -190,7 +190,7 @@ fn decode_frames(place: &Place, frames: u32, seed: u64) -> Result<(), String> {
 fn properties(place: &Place, cases: u32, seed: u64) -> Result<(), String> {
     println!("POLYLOOP_CASES={cases} POLYLOOP_SEED={seed}");
     let mut tests = place.cargo(&["test", "--release", "--package", "polyloop-session"]);
-    tests.args(["--test", "it"]);
+    tests.args(["--lib", "--test", "it", "--test", "strategies"]);
     tests.env("POLYLOOP_CASES", cases.to_string()).env("POLYLOOP_SEED", seed.to_string());
     show(&mut tests, SOAK_TIME_MAX)
 }

@@ -498,7 +498,7 @@ impl<V: View> Actor<V> {
             decisions::tell(self.id.as_str(), &self.state, &entry.event);
             self.state.apply(&entry);
             match &entry.event {
-                Event::TurnStarted { .. } => self.turns.push(entry.seq),
+                event if event.is_beginning() => self.turns.push(entry.seq),
                 Event::TurnEnded { .. } => {
                     self.place = None;
                     self.tell_messages();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use polyloop_session::event::{Adopted, Setting};
+use polyloop_session::event::{Adopted, Agent, Setting};
 use polyloop_session::item::Usage;
 use polyloop_session::{Event, Growth, Live, LogEntry, Seq, SessionId, State, Text, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -162,8 +162,35 @@ pub struct Summary {
     pub start: Timestamp,
     pub last: Timestamp,
     pub lines: u64,
-    pub title: Option<Text>,
+    pub named: Named,
     pub spent: Spent,
+}
+
+/// What a session was named to be, the last time somebody said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<Text>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<Agent>,
+}
+
+impl Named {
+    pub(crate) fn take(&mut self, event: &Event) {
+        match event {
+            Event::SessionCreated { settings, .. } => {
+                self.title = settings.title.clone().or(self.title.take());
+                self.agent = settings.agent.or(self.agent);
+            }
+            Event::SettingSet { setting: Setting::Title { title }, .. } => {
+                self.title = Some(title.clone());
+            }
+            Event::SettingSet { setting: Setting::Agent { agent }, .. } => {
+                self.agent = Some(*agent);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// What all model calls of a session cost together.
@@ -203,7 +230,8 @@ impl LogError {
     }
 }
 
-/// What a session's entries add up to, with the places where its turns begin.
+/// What a session's entries add up to, with the places where whoever follows it may
+/// begin.
 #[derive(Default)]
 pub struct Folded {
     pub state: State,
@@ -221,7 +249,7 @@ pub const DAMAGED_CODE: &str = "damaged_file";
 impl Folded {
     pub fn take(&mut self, entry: &LogEntry) {
         match &entry.event {
-            Event::TurnStarted { .. } => self.turns.push(entry.seq),
+            event if event.is_beginning() => self.turns.push(entry.seq),
             Event::Noticed { code, text, .. } if &**code == DAMAGED_CODE => {
                 self.damage_told = Some(text.clone());
             }
@@ -229,15 +257,6 @@ impl Folded {
         }
         self.last_at = self.last_at.max(entry.at);
         self.state.apply(entry);
-    }
-}
-
-/// The title that an event gives its session.
-fn title(event: &Event) -> Option<&Text> {
-    match event {
-        Event::SessionCreated { settings, .. } => settings.title.as_ref(),
-        Event::SettingSet { setting: Setting::Title { title }, .. } => Some(title),
-        _ => None,
     }
 }
 

@@ -155,6 +155,10 @@ fn counted_bytes(event: &Event) -> usize {
         Event::ItemCompleted { text, result, .. } => {
             result.as_ref().and_then(|result| result.seen.as_ref()).unwrap_or(text).len()
         }
+        Event::PathTaken { note, .. }
+        | Event::NodeStarted { note, .. }
+        | Event::Gathered { note, .. } => note.len(),
+        Event::Concluded { text, .. } => text.len(),
         _ => 0,
     }
 }
@@ -170,6 +174,10 @@ fn count(with: &dyn Tokens, event: &mut Event) {
             let seen = result.as_ref().and_then(|result| result.seen.as_ref());
             *tokens = with.count(seen.unwrap_or(text));
         }
+        Event::PathTaken { note, tokens, .. }
+        | Event::NodeStarted { note, tokens, .. }
+        | Event::Gathered { note, tokens, .. } => *tokens = with.count(note),
+        Event::Concluded { text, tokens } => *tokens = with.count(text),
         _ => {}
     }
 }

@@ -62,6 +62,11 @@ pub struct ToolSpec {
 pub trait Tool: Send + Sync + 'static {
     fn spec(&self) -> ToolSpec;
 
+    /// Whether it is of use where nothing may be changed: some of its calls only read.
+    fn may_read(&self) -> bool {
+        false
+    }
+
     /// Finds out what a call would do. Reads at most; changes nothing. `Err` is a text for the
     /// model: the arguments do not fit.
     fn judge<'a>(
@@ -211,6 +216,11 @@ pub static ALL: &[&dyn Tool] = &[
 /// Models that call a tool without arguments may send nothing at all.
 pub fn given(args: &str) -> &str {
     if args.trim().is_empty() { "{}" } else { args }
+}
+
+/// Those of use where nothing may be changed.
+pub fn reading(of: &[ToolSpec]) -> Arc<[ToolSpec]> {
+    of.iter().filter(|spec| find(spec.name).is_some_and(Tool::may_read)).cloned().collect()
 }
 
 pub fn find(name: &str) -> Option<&'static dyn Tool> {

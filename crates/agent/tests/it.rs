@@ -40,5 +40,6 @@ mod it {
     mod store;
     mod story;
     mod subscribers;
+    mod thinking;
     mod view;
 }

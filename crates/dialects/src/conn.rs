@@ -87,7 +87,8 @@ impl Out<'_> {
         stream: Stream,
         text: &'t str,
     ) -> Option<&'t str> {
-        if self.muted { None } else { self.rest(item, stream, text) }
+        // Of what has no characters yet there is no place.
+        if self.muted || text.is_empty() { None } else { self.rest(item, stream, text) }
     }
 
     /// The part of a growth that was not sent yet.

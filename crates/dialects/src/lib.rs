@@ -18,6 +18,7 @@ mod frame;
 mod ids;
 mod image;
 pub mod loom;
+mod progress;
 mod reply;
 mod request;
 pub mod rest;

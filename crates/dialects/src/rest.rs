@@ -18,6 +18,9 @@ pub struct SessionInfo<'a> {
     event_count: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     title: &'a Option<Text>,
+    /// What a turn is worked by, unless a run says otherwise; absent is react.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<Agent>,
     /// Absent as long as no model was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Cost>,
@@ -26,14 +29,15 @@ pub struct SessionInfo<'a> {
 impl<'a> SessionInfo<'a> {
     pub fn new(
         id: &'a SessionId,
-        start: Timestamp,
-        last: Timestamp,
+        (start, last): (Timestamp, Timestamp),
         lines: u64,
         title: &'a Option<Text>,
+        agent: Agent,
         usage: Option<Cost>,
     ) -> Self {
         let (start_time, last_update_time) = (iso(start), iso(last));
-        SessionInfo { id, start_time, last_update_time, event_count: lines, title, usage }
+        let agent = Some(agent).filter(|agent| *agent != Agent::React);
+        SessionInfo { id, start_time, last_update_time, event_count: lines, title, agent, usage }
     }
 }
 

@@ -17,6 +17,7 @@ mod it {
     }
 
     mod action;
+    mod agents;
     mod asked;
     mod catch_up;
     mod compare;

@@ -239,6 +239,7 @@ fn heading(group: Group) -> &'static str {
         Group::Server => "Server",
         Group::Model => "Model",
         Group::Agent => "Agent",
+        Group::Search => "How far a search of tot or got may go",
         Group::Storage => "Storage",
         Group::Context => "Context",
         Group::Access => "Who may connect",

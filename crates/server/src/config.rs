@@ -10,6 +10,7 @@ mod provider;
 mod read;
 #[cfg(test)]
 mod readme;
+mod search;
 pub mod settings;
 mod source;
 #[cfg(test)]
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use polyloop_agent::model::table::Table;
 use polyloop_session::budget::Budget;
+use polyloop_session::strategy::bounds::Bounds;
 pub use provider::{detect, is_own_server};
 pub use read::Parts;
 use source::Reader;
@@ -63,6 +65,10 @@ pub struct Config {
     pub workspace_roots: Vec<PathBuf>,
     pub model: Model,
     pub agent: AgentKind,
+    /// How far a search may go.
+    pub bounds: Bounds,
+    /// Model calls that one turn may make.
+    pub calls_max: u32,
     /// May be missing, and may come later: whoever reads it takes a missing file as none.
     pub instructions_file: Option<PathBuf>,
     /// It was read once and found good.

@@ -101,9 +101,10 @@ pub async fn list(State(app): State<Arc<App>>, uri: Uri) -> Response {
 }
 
 fn told(summary: &Summary) -> SessionInfo<'_> {
-    let Summary { id, start, last, lines, title, spent } = summary;
+    let Summary { id, start, last, lines, named, spent } = summary;
     let usage = Cost::of(spent.calls, &spent.usage);
-    SessionInfo::new(id, *start, *last, *lines, title, usage)
+    let agent = named.agent.unwrap_or_default();
+    SessionInfo::new(id, (*start, *last), *lines, &named.title, agent, usage)
 }
 
 /// A number of the query; the error is for the client.

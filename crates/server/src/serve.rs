@@ -24,9 +24,8 @@ use polyloop_agent::tool::{self, Place, ToolSpec};
 use polyloop_dialects::chat::Chat;
 use polyloop_sandbox::{Availability, Helper, probe};
 use polyloop_session::context::{Overhead, Strategy, WindowSize};
-use polyloop_session::event::Settings;
+use polyloop_session::event::{Agent, Settings};
 use polyloop_session::policy::Mode;
-use polyloop_session::state::CALLS_PER_TURN_MAX;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
@@ -34,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::{self, App};
 use crate::auth::Guard;
-use crate::config::{ApprovalMode, ChatBroadcast, Config, ContextStrategy};
+use crate::config::{AgentKind, ApprovalMode, ChatBroadcast, Config, ContextStrategy};
 use crate::models::{self, Served};
 use crate::room::{Broadcast, Room};
 use crate::socket;
@@ -279,6 +278,12 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
         ContextStrategy::Threshold => Strategy::Threshold,
         ContextStrategy::Dummy => Strategy::Dummy,
     };
+    let agent = match config.agent {
+        AgentKind::React => None,
+        AgentKind::Dup => Some(Agent::Dup),
+        AgentKind::Tot => Some(Agent::Tot),
+        AgentKind::Got => Some(Agent::Got),
+    };
     let tools: Arc<[ToolSpec]> = tool::ALL.iter().map(|tool| tool.spec()).collect();
     let memories = memories(config)?;
     let mut forbidden: Vec<PathBuf> = config.session_store.iter().cloned().collect();
@@ -309,13 +314,15 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
             retries_max: config.model.retries_max,
             compact_at: (config.context.threshold * 1_000.0).round() as u64,
             overhead: Overhead::default(),
+            bounds: config.bounds,
             budget: config.context.budget,
         },
         settings: Settings {
             cwd: config.working_directory.display().to_string().into(),
             model: model.name().into(),
             mode,
-            calls_max: CALLS_PER_TURN_MAX,
+            calls_max: config.calls_max,
+            agent,
             tokens_max: Some(model.card().tokens_max),
             ..Settings::default()
         },

@@ -192,7 +192,7 @@ async fn list(dir: &Path, as_json: bool) -> Result<(), Halt> {
         let row = |s: &Summary| {
             let mut row = json!({"id": s.id, "start_time": iso(s.start),
                                  "last_update_time": iso(s.last), "event_count": s.lines,
-                                 "title": s.title});
+                                 "title": s.named.title});
             if let Some(usage) = Cost::of(s.spent.calls, &s.spent.usage) {
                 row["usage"] = json!(usage);
             }
@@ -204,7 +204,7 @@ async fn list(dir: &Path, as_json: bool) -> Result<(), Halt> {
     let wide = all.iter().map(|s| s.id.as_str().len()).max().unwrap_or(0).max("id".len());
     writeln!(out, "{:wide$}  {:24}  {:24}  {:>8}  title", "id", "began", "last", "events")?;
     for s in &all {
-        let title = s.title.as_deref().map(one_line).unwrap_or_default();
+        let title = s.named.title.as_deref().map(one_line).unwrap_or_default();
         let (start, last) = (iso(s.start), iso(s.last));
         let line = format!("{:wide$}  {start:24}  {last:24}  {:>8}  {title}", s.id, s.lines);
         writeln!(out, "{}", line.trim_end())?;

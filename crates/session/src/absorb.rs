@@ -3,7 +3,7 @@
 //! Total: a report may be stale (its call was stopped, its item closed), and then gives no events.
 
 use crate::decide::Limits;
-use crate::event::{CallOutcome, Event, Level, Purpose};
+use crate::event::{CallOutcome, Event, Level};
 use crate::growth::Stream;
 use crate::id::{CallId, ItemId, Text};
 use crate::item::{End, Fault, FileChange, ItemKind, Opaque, ToolResult, Usage};
@@ -118,7 +118,7 @@ pub fn absorb(state: &State, live: &Live, limits: &Limits, report: Report) -> Ve
             let Some(open) = turn.calls.get(&call) else { return Vec::new() };
             let retries_max = limits.retries_max;
             let failed = Failed { call, fault, heal, chance, retries_max };
-            let (outcome, told) = retry::outcome(state, turn, open.purpose, failed);
+            let (outcome, told) = retry::outcome(state, turn, open, failed);
             let mut events = ended(turn, live, call, End::Discarded, outcome, usage);
             events.extend(told);
             events
@@ -174,8 +174,8 @@ fn answered(
     answerable: Answerable,
 ) -> Vec<Event> {
     let Some(open) = turn.calls.get(&call) else { return Vec::new() };
-    // An explanation or a summary only tells: a tool that it calls is not run.
-    let may_propose = open.purpose == Purpose::Think;
+    // What only tells something calls no tool that is run.
+    let may_propose = open.purpose.is_step();
     let mut events = Vec::new();
     for (id, item) in items_of(turn, call) {
         let proposal = proposals.iter().find(|p| may_propose && p.block == item.block);

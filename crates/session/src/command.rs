@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::event::{Agent, Origin, RunOptions, Setting};
+use crate::event::{Origin, RunOptions, Setting};
 use crate::id::{ItemId, MessageId, Text, TurnId, WaitId};
 use crate::item::Part;
 use crate::policy::{Judgement, Mode};
@@ -131,7 +131,6 @@ pub enum Refusal {
     UnknownTarget,
     NoSuchTurn,
     AlreadyClosed,
-    AgentNotAvailable { agent: Agent },
     BadSetting { why: String },
     NothingRunning,
     NothingToResume,
@@ -159,7 +158,6 @@ impl Refusal {
             Refusal::UnknownTarget => "unknown_target",
             Refusal::NoSuchTurn => "no_such_turn",
             Refusal::AlreadyClosed => "already_closed",
-            Refusal::AgentNotAvailable { .. } => "agent_not_available",
             Refusal::BadSetting { .. } => "bad_setting",
             Refusal::NothingRunning => "nothing_running",
             Refusal::NothingToResume => "nothing_to_resume",
@@ -201,9 +199,6 @@ impl fmt::Display for Refusal {
             ),
             Refusal::NoSuchTurn => f.write_str("That run is not running"),
             Refusal::AlreadyClosed => f.write_str("The session was ended already"),
-            Refusal::AgentNotAvailable { agent } => {
-                write!(f, "Agent \"{}\" is not available in this version; use react", agent.name())
-            }
             Refusal::NothingRunning => f.write_str("No turn is running"),
             Refusal::NothingToResume => f.write_str("No interrupted turn is left to resume"),
             Refusal::TurnRunning => {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Seq, TurnId};
 use crate::item::Usage;
-use crate::state::{Line, LinePiece, Piece, Shorten, State, Turn};
+use crate::state::{Line, LinePiece, Loop, Piece, Shorten, State, Turn};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -116,7 +116,7 @@ impl Filled {
             let sum = match piece.piece {
                 Piece::User { .. } => &mut filled.messages,
                 Piece::Agent { .. } | Piece::Explanation { .. } => &mut filled.answers,
-                Piece::Reasoning { .. } => &mut filled.reasoning,
+                Piece::Reasoning { .. } | Piece::Note { .. } => &mut filled.reasoning,
                 Piece::ToolCall { .. } => &mut filled.tool_calls,
                 Piece::ToolResult { .. } => &mut filled.tool_results,
                 Piece::Summary { .. } => &mut filled.summary,
@@ -168,6 +168,7 @@ fn keep_from(line: &Line, keep: Keep, begins: impl Fn(usize) -> bool) -> Option<
             | Piece::Agent { .. }
             | Piece::Reasoning { .. }
             | Piece::Explanation { .. }
+            | Piece::Note { .. }
             | Piece::Summary { .. } => {}
         }
         if parted.is_empty() && begins(at) {
@@ -239,9 +240,9 @@ pub(crate) fn early_cut(line: &Line, turn: TurnId) -> Option<Seq> {
     }
 }
 
-/// Where the summary cuts that the turn asked for.
-pub(crate) fn cut(line: &Line, turn: &Turn) -> Option<Seq> {
-    match turn.shorten {
+/// Where the summary cuts that a loop of the turn asked for.
+pub(crate) fn cut(line: &Line, turn: &Turn, looped: &Loop) -> Option<Seq> {
+    match looped.shorten {
         _ if turn.is_compaction() => compaction_cut(line),
         Shorten::Early { .. } => early_cut(line, turn.id),
         Shorten::No | Shorten::Due(_) | Shorten::Done => turn_cut(line, turn.id),

@@ -5,12 +5,13 @@
 use crate::budget::{self, Budget};
 use crate::command::{Command, Delivery, Refusal, Send, Target, WaitRef, WaitReply};
 use crate::context::{self, Overhead, Strategy, WindowSize};
-use crate::event::{Agent, Event, Setting, Stop, Work};
+use crate::event::{Event, Setting, Stop, Work};
 use crate::id::{Text, Timestamp, WaitId};
 use crate::item::Part;
 use crate::next::turn_started;
 use crate::policy::{Effect, Judgement, Mode, RULE_ADVICE, Says};
 use crate::state::{Explain, Fate, OpenWait, State, ToolPhase};
+use crate::strategy::bounds::Bounds;
 use crate::wait::{self, Answer, Ask, Instead, Then, Who};
 
 /// Bounds that the server sets, the same for every session.
@@ -29,6 +30,8 @@ pub struct Limits {
     /// What stands in every prompt beside the conversation, where it was counted.
     pub overhead: Overhead,
     pub budget: Budget,
+    /// How far searches may go.
+    pub bounds: Bounds,
 }
 
 pub const DENY_CONTINUE_TEXT: &str =
@@ -123,7 +126,6 @@ fn cancel(state: &State, target: Target, by: Who) -> Result<Vec<Event>, Refusal>
 
 fn set(setting: Setting, by: Who) -> Result<Vec<Event>, Refusal> {
     match &setting {
-        Setting::Agent { agent } => available(*agent)?,
         Setting::CallsMax { calls_max: 0 } => {
             return Err(Refusal::BadSetting { why: "max_turns: use at least 1".into() });
         }
@@ -136,6 +138,7 @@ fn set(setting: Setting, by: Who) -> Result<Vec<Event>, Refusal> {
             return Err(Refusal::BadSetting { why });
         }
         Setting::Title { .. }
+        | Setting::Agent { .. }
         | Setting::CallsMax { .. }
         | Setting::Metadata { .. }
         | Setting::Model { .. } => {}
@@ -145,13 +148,6 @@ fn set(setting: Setting, by: Who) -> Result<Vec<Event>, Refusal> {
 
 pub const TITLE_CHARS_MAX: usize = 200;
 pub const METADATA_BYTES_MAX: usize = 64 * 1024;
-
-fn available(agent: Agent) -> Result<(), Refusal> {
-    match agent {
-        Agent::React => Ok(()),
-        Agent::Dup | Agent::Tot | Agent::Got => Err(Refusal::AgentNotAvailable { agent }),
-    }
-}
 
 /// Whatever waits in the queue goes with the session.
 fn close(state: &State, by: Who) -> Result<Vec<Event>, Refusal> {
@@ -181,9 +177,6 @@ fn queue(state: &State, send: Send, limits: &Limits) -> Result<Vec<Event>, Refus
     }
     if let Some(answered) = answer(state, &send, limits) {
         return answered;
-    }
-    if let Some(agent) = send.run.as_ref().and_then(|run| run.agent) {
-        available(agent)?;
     }
     // While paused nothing empties the queue until a client speaks, so one may speak.
     if state.queue().len() >= limits.queued_messages_max && !state.is_paused() {

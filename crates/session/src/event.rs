@@ -9,10 +9,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::context::Strategy;
 use crate::growth::Growth;
-use crate::id::{CallId, ItemId, MessageId, Seq, SessionId, Text, Timestamp, TurnId, WaitId};
+use crate::id::{
+    CallId, ItemId, MessageId, NodeId, Seq, SessionId, Text, ThoughtId, Timestamp, TurnId, WaitId,
+};
 use crate::item::{End, Fault, FileChange, ItemKind, Opaque, Part, ToolResult, Usage};
 use crate::policy::{Judgement, Leave, Mode};
 use crate::wait::{Answer, Ask, Who};
+
+mod settings;
+mod strategy;
+
+pub use settings::{Agent, RunOptions, Setting, Settings};
+pub use strategy::{LineId, NodeOutcome, PlannedNode, Purpose, Thought, Understanding, Weighed};
 
 /// A durable fact with its place and time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +119,9 @@ pub enum Event {
         /// What instructions and tool schemas take of it; absent where nobody counted.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         overhead_tokens: Option<u64>,
+        /// Whose loop asks; nothing is the session's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<LineId>,
     },
     CallEnded {
         call: CallId,
@@ -199,6 +210,9 @@ pub enum Event {
         tokens_after: u64,
         /// What the numbers were measured against.
         window: Window,
+        /// The line that was made shorter; nothing is the session's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<LineId>,
     },
     /// In the prompt these tool outputs gave way to the stub. The log keeps them.
     Trimmed {
@@ -209,6 +223,9 @@ pub enum Event {
         tokens_after: u64,
         /// What the numbers were measured against.
         window: Window,
+        /// The line that was made shorter; nothing is the session's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        line: Option<LineId>,
     },
     /// Something a person should know that changes nothing.
     Noticed {
@@ -276,6 +293,120 @@ pub enum Event {
         /// Of what the model is told.
         tokens: u64,
     },
+
+    /// What a call gave does not say what it was asked for.
+    Misread {
+        call: CallId,
+        why: Text,
+    },
+    /// A part of what dup made of the problem.
+    Understood {
+        call: CallId,
+        part: Understanding,
+        /// Of what the model is told of it.
+        tokens: u64,
+    },
+    /// Thoughts that may follow one, or begin the search; none where that failed.
+    Expanded {
+        call: CallId,
+        from: Option<ThoughtId>,
+        thoughts: Vec<Thought>,
+    },
+    /// One opinion of thoughts or answers.
+    Scored {
+        call: CallId,
+        /// In thousandths. Nothing where none could be had.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        score: Option<u32>,
+        /// What a vote is for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thought: Option<ThoughtId>,
+    },
+    /// The search goes on from these, best first.
+    Chosen {
+        depth: u32,
+        beam: Vec<ThoughtId>,
+        /// All that were weighed, in the order they were told.
+        weighed: Vec<Weighed>,
+    },
+    /// Nothing was found there: the search goes on from earlier ones.
+    Backtracked {
+        to_depth: u32,
+        beam: Vec<ThoughtId>,
+        reason: Text,
+        /// All that were weighed before it went back.
+        weighed: Vec<Weighed>,
+    },
+    /// The search is over, and the model is told this before it answers.
+    PathTaken {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        thought: Option<ThoughtId>,
+        note: Text,
+        tokens: u64,
+    },
+    /// A graph of sub-tasks: of the work, or of one that is too much for one.
+    Planned {
+        call: CallId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<NodeId>,
+        nodes: Vec<PlannedNode>,
+    },
+    Judged {
+        call: CallId,
+        node: NodeId,
+        complex: bool,
+    },
+    NodeStarted {
+        node: NodeId,
+        /// What it is told beside the conversation.
+        note: Text,
+        tokens: u64,
+    },
+    /// The best of its answers, which is worked over.
+    Kept {
+        node: NodeId,
+        text: Text,
+    },
+    /// Its answer was worked over.
+    Refined {
+        call: CallId,
+        node: NodeId,
+        /// Nothing where that failed: the answer stays.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        text: Option<Text>,
+    },
+    NodeEnded {
+        node: NodeId,
+        outcome: NodeOutcome,
+    },
+    /// A graph is done, and whoever answers with its results is told this before.
+    Gathered {
+        /// The one that it is inside of.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        node: Option<NodeId>,
+        note: Text,
+        tokens: u64,
+    },
+    /// The answer of the turn, found without another call.
+    Concluded {
+        text: Text,
+        tokens: u64,
+    },
+}
+
+impl Event {
+    /// Whoever follows a session may begin before it: what comes after names nothing further back,
+    /// but for queued messages. A search that is taken up does, and a compaction may stand between.
+    pub fn is_beginning(&self) -> bool {
+        match self {
+            Event::TurnStarted { work, agent, .. } => match work {
+                Work::Message { .. } => true,
+                Work::Resume { .. } => agent.is_none(),
+                Work::Compact { .. } => false,
+            },
+            _ => false,
+        }
+    }
 }
 
 /// A change that stays.
@@ -283,76 +414,6 @@ pub enum Event {
 pub struct Skipped {
     pub path: Text,
     pub reason: Text,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Settings {
-    pub cwd: Text,
-    pub model: Text,
-    pub mode: Mode,
-    /// Model calls one turn may make.
-    pub calls_max: u32,
-    /// The size of the model's window, where it is not the server's default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tokens_max: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<Agent>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<Text>,
-    /// A client's own data: JSON text, so that its numbers stay as they were written.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Text>,
-}
-
-/// One setting of a session. The mode has an event of its own: it is weighed at each verdict.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Setting {
-    Model { model: Text, tokens_max: u64 },
-    Agent { agent: Agent },
-    Title { title: Text },
-    CallsMax { calls_max: u32 },
-    Metadata { json: Text },
-}
-
-/// How a turn is worked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Agent {
-    #[default]
-    React,
-    Dup,
-    Tot,
-    Got,
-}
-
-impl Agent {
-    pub fn name(self) -> &'static str {
-        match self {
-            Agent::React => "react",
-            Agent::Dup => "dup",
-            Agent::Tot => "tot",
-            Agent::Got => "got",
-        }
-    }
-}
-
-/// What one run wants otherwise than its session's settings say.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunOptions {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agent: Option<Agent>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub adaptive: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cwd: Option<Text>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calls_max: Option<u32>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub verbose: bool,
-    /// The run has a session to itself, which ends with it: nothing is remembered.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub alone: bool,
 }
 
 /// Who began a turn, and whether they can answer what it asks.
@@ -401,19 +462,6 @@ pub enum Outcome {
     Completed,
     Failed { fault: Fault },
     Interrupted { reason: Text },
-}
-
-/// What a model call is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Purpose {
-    /// The next step of the conversation.
-    Think,
-    /// Say what the call that waits for approval would do.
-    Explain {
-        wait: WaitId,
-    },
-    Summarise,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

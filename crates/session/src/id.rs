@@ -119,3 +119,17 @@ ids! {
     /// The `MessageQueued` of a user's message.
     MessageId,
 }
+
+/// A sub-task: one of those that a `Planned` told, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NodeId {
+    pub planned: Seq,
+    pub index: u32,
+}
+
+/// A thought of a search: one of those that an `Expanded` told, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct ThoughtId {
+    pub expanded: Seq,
+    pub index: u32,
+}

@@ -4,8 +4,10 @@
 //! Never performs a step. No tool starts without leave from the policy or a person, and none
 //! before its model call has ended well. Costs what is open, never what has been.
 
+use std::collections::BTreeMap;
+
 use crate::decide::Limits;
-use crate::event::{Agent, Event, Outcome, Purpose, Stop, Work};
+use crate::event::{Agent, Event, LineId, Outcome, Purpose, Stop, Work};
 use crate::id::{CallId, ItemId, Text};
 use crate::item::{End, ToolResult};
 use crate::policy::{self, Effect, Judgement, Leave, Verdict, Weighed};
@@ -34,6 +36,9 @@ pub const WITHDRAWN_TEXT: &str = "The turn was stopped";
 pub const UNREADABLE_TEXT: &str = "Not asked: the arguments do not say what to ask.";
 /// Stands between what a call that the sandbox stopped gave and why it was not run outside.
 pub const OUTSIDE_TEXT: &str = "Not run outside the sandbox:";
+/// What a search is told of a call that would do more than read.
+pub const BRANCH_TEXT: &str = "Not run: while ways are weighed only tools that read are run. \
+                               Propose it as a step instead.";
 pub const NOT_RUN_TEXT: &str = "Not run: the turn was stopped before it started.";
 
 pub fn next(state: &State, limits: &Limits) -> Next {
@@ -49,12 +54,8 @@ pub fn next(state: &State, limits: &Limits) -> Next {
     if !events.is_empty() {
         return Next::Record(events);
     }
-    let steps = open_steps(turn);
-    if !steps.is_empty() || !turn.waits.is_empty() {
-        return Next::Steps(steps);
-    }
     match strategy::next(state, turn, limits) {
-        events if events.is_empty() => Next::Steps(Vec::new()),
+        events if events.is_empty() => Next::Steps(open_steps(turn)),
         events => Next::Record(events),
     }
 }
@@ -79,7 +80,12 @@ pub(crate) fn turn_started(state: &State, work: Work) -> Event {
         Work::Compact { .. } => None,
     };
     let settings = state.settings();
-    let agent = run.and_then(|run| run.agent).or(settings.and_then(|s| s.agent));
+    let agent = match &work {
+        Work::Resume { .. } => state.interrupted().map(|left| left.agent),
+        Work::Message { .. } | Work::Compact { .. } => {
+            run.and_then(|run| run.agent).or(settings.and_then(|s| s.agent))
+        }
+    };
     let cwd = run.and_then(|run| run.cwd.clone()).or(settings.map(|s| s.cwd.clone()));
     let agent = agent.filter(|agent| *agent != Agent::React);
     Event::TurnStarted { work, agent, cwd, earlier: Some(state.line().pieces().len() as u64) }
@@ -95,35 +101,53 @@ fn is_running(item: &Item) -> bool {
     matches!(item.tool, Some(ToolPhase::Running { .. }))
 }
 
-/// Starts, asks about, or closes proposed calls in the order the model gave them: only reading
-/// calls may run side by side; anything else waits for all before it and holds all after it.
+/// Starts, asks about, or closes proposed calls, in each loop in the order the model gave them:
+/// only reading calls may run side by side; anything else waits for all before it and holds all
+/// after it, and runs while nothing runs in any other loop.
 fn tools(state: &State, turn: &Turn) -> Vec<Event> {
     let mut events = Vec::new();
-    let mut reads_only = true;
+    let mut lanes: BTreeMap<Option<LineId>, Lane> = BTreeMap::new();
+    let mut under_way = UnderWay::of(turn);
     for (id, item) in &turn.items {
         let Some(phase) = &item.tool else { continue };
-        if turn.calls.contains_key(&item.call) {
-            break;
+        let lane = lanes.entry(item.line).or_default();
+        lane.held |= turn.calls.contains_key(&item.call);
+        if lane.held {
+            continue;
         }
+        let before = std::mem::replace(&mut lane.any, true);
         match phase {
             ToolPhase::Proposed { args, judgement, answerable } => {
-                let first = reads_only && events.is_empty();
                 let reads = judgement.effect == Effect::Read;
-                let alone = first && !turn.items.range(..*id).any(|(_, i)| i.tool.is_some());
-                if !(alone || reads && reads_only) {
-                    break;
+                if before && (!reads || lane.changes) {
+                    lane.held = true;
+                    continue;
                 }
                 let (mode, grants) = (state.mode(), state.grants());
                 let weighed = policy::weigh(judgement, mode, grants, *answerable);
-                let event = judged(*id, item, weighed, judgement, args);
+                let event = match item.line {
+                    Some(LineId::Branch { .. }) => in_branch(*id, item, weighed, judgement, args),
+                    Some(LineId::Node { .. }) | None => judged(*id, item, weighed, judgement, args),
+                };
                 // A rule may ask about a reading call too, and what waits holds all after it.
-                reads_only &= reads && !matches!(event, Event::WaitOpened { .. });
+                lane.changes |= !reads || matches!(event, Event::WaitOpened { .. });
+                match &event {
+                    Event::ToolStarted { .. } if !under_way.may_start(reads) => {
+                        lane.held = true;
+                        continue;
+                    }
+                    Event::ToolStarted { .. } => under_way.started(reads),
+                    _ => {}
+                }
                 events.push(event);
             }
             ToolPhase::Approved { .. } => {
-                let leave = Some(Leave::Person);
-                events.push(Event::ToolStarted { item: *id, sandboxed: false, leave });
-                reads_only = false;
+                lane.changes = true;
+                if under_way.may_start(false) {
+                    under_way.started(false);
+                    let leave = Some(Leave::Person);
+                    events.push(Event::ToolStarted { item: *id, sandboxed: false, leave });
+                }
             }
             ToolPhase::Denied { message } => {
                 events.push(closed(*id, item, End::Denied, message.clone()));
@@ -132,11 +156,66 @@ fn tools(state: &State, turn: &Turn) -> Vec<Event> {
                 let (end, text) = wait::told(ask, answer);
                 events.push(closed(*id, item, end, text));
             }
-            ToolPhase::Waiting { .. } => reads_only = false,
-            ToolPhase::Running { reads, .. } => reads_only &= *reads,
+            ToolPhase::Waiting { .. } => lane.changes = true,
+            ToolPhase::Running { reads, .. } => lane.changes |= !*reads,
         }
     }
     events
+}
+
+/// Where the calls of one loop stand, in their order.
+#[derive(Default)]
+struct Lane {
+    /// There was one before.
+    any: bool,
+    /// One before does more than read, or may.
+    changes: bool,
+    /// What comes now must wait.
+    held: bool,
+}
+
+/// What runs in all loops.
+struct UnderWay {
+    any: bool,
+    changes: bool,
+}
+
+impl UnderWay {
+    fn of(turn: &Turn) -> UnderWay {
+        let mut under_way = UnderWay { any: false, changes: false };
+        for item in turn.items.values() {
+            if let Some(ToolPhase::Running { reads, .. }) = &item.tool {
+                under_way.started(*reads);
+            }
+        }
+        under_way
+    }
+
+    fn may_start(&self, reads: bool) -> bool {
+        if reads { !self.changes } else { !self.any }
+    }
+
+    fn started(&mut self, reads: bool) {
+        self.any = true;
+        self.changes |= !reads;
+    }
+}
+
+/// While ways are weighed nothing is changed and nobody is asked.
+fn in_branch(
+    id: ItemId,
+    item: &Item,
+    weighed: Weighed,
+    judged_as: &Judgement,
+    args: &str,
+) -> Event {
+    let reads = judged_as.effect == Effect::Read || judged_as.safe;
+    match weighed.verdict {
+        Verdict::Allow | Verdict::AllowSandboxed | Verdict::Deny(_) if reads => {
+            judged(id, item, weighed, judged_as, args)
+        }
+        _ => closed(id, item, End::Denied, BRANCH_TEXT.into()),
+    }
 }
 
 fn judged(id: ItemId, item: &Item, weighed: Weighed, judged: &Judgement, args: &str) -> Event {
@@ -185,7 +264,7 @@ pub(crate) fn closed(id: ItemId, item: &Item, end: End, why: Text) -> Event {
 
 fn explanations(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
     let asked = turn.waits.iter().filter(|(_, wait)| wait.explain == Explain::Asked);
-    let call = |wait| strategy::call(state, limits, Purpose::Explain { wait });
+    let call = |wait| strategy::call(state, limits, Purpose::Explain { wait }, None);
     asked.map(|(wait, _)| call(*wait)).collect()
 }
 

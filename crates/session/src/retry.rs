@@ -8,7 +8,7 @@ use crate::context;
 use crate::event::{CallOutcome, Event, Level, Purpose};
 use crate::id::{CallId, Text};
 use crate::item::Fault;
-use crate::state::{Shorten, State, Turn};
+use crate::state::{Call, Loop, Phase, Shorten, State, Turn};
 
 /// The fault of a conversation that does not fit the model's window.
 pub const TOO_LONG_CODE: &str = "context_length_exceeded";
@@ -42,30 +42,34 @@ pub struct Chance(pub u16);
 pub(crate) fn outcome(
     state: &State,
     turn: &Turn,
-    purpose: Purpose,
+    open: &Call,
     failed: Failed,
 ) -> (CallOutcome, Option<Event>) {
     let Failed { call, fault, heal, chance, retries_max } = failed;
+    let (purpose, looped) = (open.purpose, turn.looped(open.line));
+    let errand = turn.errands.get(&purpose);
+    let retries = match errand {
+        Some(errand) => errand.retries,
+        None => looped.map_or(0, |looped| looped.retries),
+    };
     let (fault, heal) = told_apart(fault, heal);
     // Whoever wants an explanation can ask again; what is being stopped is not begun anew.
     let worth_it = !matches!(purpose, Purpose::Explain { .. }) && turn.stopping.is_none();
     let wait = match heal {
-        Heal::Shorter if worth_it && may_shorten(state, turn, purpose, call) => {
+        Heal::Shorter if worth_it && may_shorten(state, turn, open, call) => {
             let text = format!("{}; summarising it to make room", bare(&fault.message));
             let told = noticed("compacting", text);
             return (CallOutcome::Retried { fault, after_ms: 0 }, Some(told));
         }
-        Heal::Later { after_ms } if turn.retries < retries_max => {
-            wait_ms(turn.retries, after_ms, chance)
-        }
-        Heal::Once if turn.retries == 0 && retries_max > 0 => wait_ms(0, None, chance),
+        Heal::Later { after_ms } if retries < retries_max => wait_ms(retries, after_ms, chance),
+        Heal::Once if retries == 0 && retries_max > 0 => wait_ms(0, None, chance),
         Heal::Never | Heal::Shorter | Heal::Later { .. } | Heal::Once => None,
     };
     match wait {
         Some(after_ms) if worth_it => {
             let (attempt, most) = match heal {
                 Heal::Once => (1, 1),
-                _ => (turn.retries + 1, retries_max),
+                _ => (retries + 1, retries_max),
             };
             let text = format!(
                 "{}; retrying in {} ({attempt}/{most})",
@@ -76,9 +80,10 @@ pub(crate) fn outcome(
         }
         _ => {
             let aside = is_aside(turn, purpose);
-            let early = aside && turn.is_early();
-            let cuts_before = || context::cuts_before(state.line(), turn.id);
-            let fault = after_retries(too_late(fault, heal), turn.retries);
+            let early = aside && looped.is_some_and(Loop::is_early);
+            let line = state.line_of(open.line);
+            let cuts_before = || line.is_some_and(|line| context::cuts_before(line, turn.id));
+            let fault = after_retries(too_late(fault, heal), retries);
             let what = match () {
                 () if !worth_it => None,
                 () if early => Some("no summary could be had, so the work goes on without one"),
@@ -116,13 +121,20 @@ fn is_aside(turn: &Turn, purpose: Purpose) -> bool {
     purpose == Purpose::Summarise && !turn.is_compaction()
 }
 
-/// A conversation is made shorter once a turn, by a summary of what came before.
-fn may_shorten(state: &State, turn: &Turn, purpose: Purpose, call: CallId) -> bool {
-    if purpose != Purpose::Think || turn.shorten != Shorten::No {
+/// A conversation is made shorter once a loop, by a summary of what came before.
+fn may_shorten(state: &State, turn: &Turn, open: &Call, call: CallId) -> bool {
+    let Some(looped) = turn.looped(open.line) else { return false };
+    let may = match (&looped.shorten, &looped.phase) {
+        (Shorten::No, _) => open.purpose.is_step() || open.purpose.is_errand(),
+        // Of several questions one was the first; all are asked again behind the same summary.
+        (Shorten::Due(_), Phase::Asking) => open.purpose.is_errand(),
+        (Shorten::Due(_) | Shorten::Early { .. } | Shorten::Done, _) => false,
+    };
+    if !may {
         return false;
     }
     // What the failed call said is not there to be told of.
-    let mut line = state.line().clone();
+    let Some(mut line) = state.line_of(open.line).cloned() else { return false };
     line.forget(call);
     context::has_folds(&line, turn.id)
 }

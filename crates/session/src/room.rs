@@ -7,11 +7,11 @@
 use std::collections::BTreeSet;
 
 use crate::context::{self, Strategy, WindowSize, calibrated};
-use crate::decide::Limits;
 use crate::event::{Event, Window};
 use crate::id::{ItemId, Text};
 use crate::item::Fault;
-use crate::state::{Line, Piece, Shorten, State, Turn, estimate_tokens};
+use crate::state::{Line, Piece, Shorten, estimate_tokens};
+use crate::strategy::Desk;
 
 /// The fault of a conversation that cannot be made shorter.
 pub const FLOOR_CODE: &str = "context_floor";
@@ -37,55 +37,55 @@ pub(crate) enum Room {
     None(Fault),
 }
 
-/// What to do before the turn's next call.
-pub(crate) fn before_call(state: &State, turn: &Turn, limits: &Limits) -> Room {
-    let tokens_max = state.tokens_max(limits);
-    let used = used_now(state, limits);
+/// What to do before a loop's next call.
+pub(crate) fn before_call(desk: &Desk<'_>) -> Room {
+    let Desk { turn, line, looped, limits, .. } = *desk;
+    let tokens_max = desk.tokens_max();
+    let used = used_now(desk);
     if limits.strategy == Strategy::Dummy || !is_over(used, tokens_max, limits.compact_at) {
         return Room::Enough;
     }
-    let line = state.line();
-    if turn.shorten == Shorten::No {
+    if looped.shorten == Shorten::No {
         let old = results(line, RESULTS_KEPT, 0);
-        if let Some(trimmed) = trimmed(state, limits, old, TRIMMED_TEXT) {
+        if let Some(trimmed) = trimmed(desk, old, TRIMMED_TEXT) {
             return Room::Trim(trimmed);
         }
-        let counted = line.tokens().saturating_add(overhead(state, limits));
+        let counted = line.tokens().saturating_add(overhead(desk));
         let left = counted.saturating_sub(context::foldable_tokens(line, turn.id));
         let gain = calibrated(used, counted, left).map_or(0, |(before, after)| before - after);
         if line.may_try(used, tokens_max) && gain >= least_gain(tokens_max) {
             return Room::Summarise;
         }
     }
-    if fits(state, limits) {
+    if fits(desk) {
         return Room::Enough;
     }
     let large = results(line, 0, tokens_max / RESULT_SHARE_MAX);
-    match trimmed(state, limits, large, TOO_LARGE_TEXT) {
+    match trimmed(desk, large, TOO_LARGE_TEXT) {
         Some(trimmed) => Room::Trim(trimmed),
-        None => Room::None(floor(state, turn, limits)),
+        None => Room::None(floor(desk)),
     }
 }
 
 /// Whether the next call fits as it is. A provider that counted more than the window and answered
 /// all the same is asked again, unless our own count says no. Where nobody knows the window, the
 /// provider is asked, and believed.
-pub(crate) fn fits(state: &State, limits: &Limits) -> bool {
-    if limits.window == WindowSize::Assumed {
+pub(crate) fn fits(desk: &Desk<'_>) -> bool {
+    if desk.limits.window == WindowSize::Assumed {
         return true;
     }
-    let counted = state.line().tokens().saturating_add(overhead(state, limits));
-    used_now(state, limits).min(counted) <= state.tokens_max(limits)
+    let counted = desk.line.tokens().saturating_add(overhead(desk));
+    used_now(desk).min(counted) <= desk.tokens_max()
 }
 
 /// What is in use, with what instructions and tools take by now.
-fn used_now(state: &State, limits: &Limits) -> u64 {
-    state.line().used_with(overhead(state, limits))
+fn used_now(desk: &Desk<'_>) -> u64 {
+    desk.line.used_with(overhead(desk))
 }
 
-pub(crate) fn overhead(state: &State, limits: &Limits) -> u64 {
-    match limits.overhead.total() {
-        0 => state.line().overhead(),
+pub(crate) fn overhead(desk: &Desk<'_>) -> u64 {
+    match desk.limits.overhead.total() {
+        0 => desk.line.overhead(),
         counted => counted,
     }
 }
@@ -109,13 +109,8 @@ fn results(line: &Line, kept: usize, more_than: u64) -> BTreeSet<ItemId> {
 }
 
 /// The event that cuts these to a stub, if that gains enough.
-fn trimmed(
-    state: &State,
-    limits: &Limits,
-    from: BTreeSet<ItemId>,
-    stub: &'static str,
-) -> Option<Event> {
-    let (line, tokens_max) = (state.line(), state.tokens_max(limits));
+fn trimmed(desk: &Desk<'_>, from: BTreeSet<ItemId>, stub: &'static str) -> Option<Event> {
+    let (line, tokens_max) = (desk.line, desk.tokens_max());
     let stub: Text = stub.into();
     let stub_tokens = estimate_tokens(stub.len());
     let (mut items, mut gain) = (Vec::new(), 0_u64);
@@ -126,7 +121,7 @@ fn trimmed(
             gain = gain.saturating_add(piece.tokens - stub_tokens);
         }
     }
-    let overhead = overhead(state, limits);
+    let overhead = overhead(desk);
     let counted = line.tokens().saturating_add(overhead);
     let (tokens_before, tokens_after) =
         calibrated(line.used_with(overhead), counted, counted.saturating_sub(gain))?;
@@ -135,14 +130,16 @@ fn trimmed(
     }
     let pieces = line.pieces().len() as u64;
     let overhead_tokens = (overhead > 0).then_some(overhead);
-    let window = Window { tokens_max, strategy: limits.strategy, pieces, overhead_tokens };
-    Some(Event::Trimmed { items, stub, stub_tokens, tokens_before, tokens_after, window })
+    let strategy = desk.limits.strategy;
+    let (window, line) = (Window { tokens_max, strategy, pieces, overhead_tokens }, desk.on);
+    Some(Event::Trimmed { items, stub, stub_tokens, tokens_before, tokens_after, window, line })
 }
 
 /// What fills the window, part by part, for people.
-pub(crate) fn filled(state: &State, turn: &Turn, limits: &Limits) -> String {
+pub(crate) fn filled(desk: &Desk<'_>) -> String {
+    let (turn, limits) = (desk.turn, desk.limits);
     let (mut earlier, mut asked, mut work) = (0_u64, 0_u64, 0_u64);
-    for piece in state.line().pieces() {
+    for piece in desk.line.pieces() {
         let own = matches!(piece.piece, Piece::User { .. }) && piece.seq == turn.id.0;
         let sum = match piece.seq < turn.id.0 {
             _ if own => &mut asked,
@@ -164,11 +161,11 @@ pub(crate) fn filled(state: &State, turn: &Turn, limits: &Limits) -> String {
 }
 
 /// The fault of a turn whose next call does not fit.
-pub(crate) fn floor(state: &State, turn: &Turn, limits: &Limits) -> Fault {
-    let (used, tokens_max) = (used_now(state, limits), state.tokens_max(limits));
-    let filled = filled(state, turn, limits);
+pub(crate) fn floor(desk: &Desk<'_>) -> Fault {
+    let (used, tokens_max) = (used_now(desk), desk.tokens_max());
+    let filled = filled(desk);
     let bare = Fault::new(FLOOR_CODE, "");
-    let advice = match turn.is_hopeless(&bare) {
+    let advice = match desk.turn.is_hopeless(&bare) {
         true => "This message was left out of the conversation: send a shorter one, or choose",
         false => "What was done stands: go on with less, or choose",
     };

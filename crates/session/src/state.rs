@@ -12,8 +12,8 @@ use crate::budget::UNPRICED_CODE;
 use crate::context;
 use crate::decide::Limits;
 use crate::event::{
-    Adopted, Agent, CallOutcome, Event, LogEntry, Origin, Outcome, Purpose, RunOptions, Setting,
-    Settings, Stop, Window, Work,
+    Adopted, Agent, CallOutcome, Event, LineId, LogEntry, Origin, Outcome, Purpose, RunOptions,
+    Setting, Settings, Stop, Window, Work,
 };
 use crate::id::{CallId, ItemId, MessageId, Seq, Text, Timestamp, TurnId, WaitId};
 use crate::item::{End, Fault, ItemKind, Opaque, Part, ToolResult, Usage};
@@ -25,12 +25,15 @@ use crate::wait::{Answer, Ask, Who};
 
 mod edits;
 mod line;
+mod method;
 mod turn;
 
 pub use edits::{EDITS_MAX, Edit, Edits};
 pub use line::{LEFT_OUT_TEXT, Line, LinePiece, Piece};
+pub use method::{Branch, Dup, Graph, Left, Method, Node, Tree};
 pub use turn::{
-    Call, Explain, GRANTS_MAX, Item, OpenWait, Phase, Shorten, Stopped, Summary, ToolPhase, Turn,
+    Aside, Call, Errand, Explain, GRANTS_MAX, Item, Loop, Misread, OpenWait, Phase, Shorten,
+    Stopped, Summary, ToolPhase, Turn,
 };
 
 /// Waits whose end is remembered, so that a late answer is told what became of them.
@@ -99,8 +102,15 @@ pub struct Interrupted {
     pub origin: Origin,
     /// Somebody wanted it so; otherwise the server stopped under it.
     pub by_person: bool,
+    /// How it was worked; so is what takes it up, whatever was set since.
+    pub agent: Agent,
+    /// Its search was over, and what it found is in the conversation.
+    pub searched: bool,
     /// What it was to do otherwise than the settings say; so does what takes it up.
     pub run: Option<Box<RunOptions>>,
+    /// How far its search had come. Never kept: it is folded from the log.
+    #[serde(skip)]
+    pub left: Option<Box<Left>>,
 }
 
 /// Who resumes when the server does so by itself.
@@ -161,6 +171,22 @@ impl State {
 
     pub fn line(&self) -> &Line {
         &self.line
+    }
+
+    /// The session's own line, or one beside it.
+    pub fn line_of(&self, line: Option<LineId>) -> Option<&Line> {
+        match line {
+            None => Some(&self.line),
+            Some(line) => {
+                let aside = self.turn.as_ref().and_then(|turn| turn.asides.get(&line));
+                aside.map(|aside| &aside.line)
+            }
+        }
+    }
+
+    /// Whether it says all: a search that was interrupted is not kept with it.
+    pub fn may_be_kept(&self) -> bool {
+        self.interrupted.as_ref().is_none_or(|interrupted| interrupted.left.is_none())
     }
 
     /// The entry that says how files are being taken back; after a crash, whether they were is to
@@ -256,18 +282,24 @@ impl State {
                 }
             }
             Event::TurnEnded { outcome, usage: _ } => self.end_turn(outcome),
-            Event::Compacted { upto, summary, summary_tokens, tokens_after, window, .. } => {
+            Event::Compacted {
+                upto, summary, summary_tokens, tokens_after, window, line, ..
+            } => {
                 let turn = self.turn.as_ref().map(|turn| turn.id);
-                self.line.compact(*upto, turn, summary.clone(), *summary_tokens);
-                self.line.left(entry.seq, *tokens_after, window);
-                self.line.try_made(window.tokens_max);
+                if let Some(own) = self.line_mut(*line) {
+                    own.compact(*upto, turn, summary.clone(), *summary_tokens);
+                    own.left(entry.seq, *tokens_after, window);
+                    own.try_made(window.tokens_max);
+                }
                 if let Some(turn) = &mut self.turn {
-                    turn.compacted();
+                    turn.compacted(*line);
                 }
             }
-            Event::Trimmed { items, stub, stub_tokens, tokens_after, window, .. } => {
-                self.line.trim(items, stub, *stub_tokens);
-                self.line.left(entry.seq, *tokens_after, window);
+            Event::Trimmed { items, stub, stub_tokens, tokens_after, window, line, .. } => {
+                if let Some(own) = self.line_mut(*line) {
+                    own.trim(items, stub, *stub_tokens);
+                    own.left(entry.seq, *tokens_after, window);
+                }
             }
             Event::Noticed { code, .. } => {
                 // It is about the model in force.
@@ -301,7 +333,22 @@ impl State {
             | Event::WaitOpened { .. }
             | Event::WaitSettled { .. }
             | Event::WaitWithdrawn { .. }
-            | Event::ExplainAsked { .. } => {
+            | Event::ExplainAsked { .. }
+            | Event::Misread { .. }
+            | Event::Understood { .. }
+            | Event::Expanded { .. }
+            | Event::Scored { .. }
+            | Event::Chosen { .. }
+            | Event::Backtracked { .. }
+            | Event::PathTaken { .. }
+            | Event::Planned { .. }
+            | Event::Judged { .. }
+            | Event::NodeStarted { .. }
+            | Event::Kept { .. }
+            | Event::Refined { .. }
+            | Event::NodeEnded { .. }
+            | Event::Gathered { .. }
+            | Event::Concluded { .. } => {
                 self.close_wait(&entry.event);
                 self.note_edit(entry);
                 if let Event::CallEnded { call, usage, .. } = &entry.event
@@ -313,6 +360,17 @@ impl State {
                 if let Some(turn) = &mut self.turn {
                     turn.apply(entry, &mut self.line, &mut self.grants);
                 }
+            }
+        }
+    }
+
+    /// One of the lines that there are.
+    fn line_mut(&mut self, line: Option<LineId>) -> Option<&mut Line> {
+        match line {
+            None => Some(&mut self.line),
+            Some(line) => {
+                let aside = self.turn.as_mut().and_then(|turn| turn.asides.get_mut(&line));
+                aside.map(|aside| &mut aside.line)
             }
         }
     }
@@ -395,7 +453,7 @@ impl State {
         let id = TurnId(seq);
         let settings = self.settings.as_ref();
         let calls_max = settings.map_or(CALLS_PER_TURN_MAX, |s| s.calls_max);
-        let (mut client_ref, mut run) = (None, None);
+        let (mut client_ref, mut run, mut search, mut searched) = (None, None, None, false);
         let origin = match work {
             Work::Message { message } => {
                 let Some(at) = self.queue.iter().position(|q| q.id == *message) else { return };
@@ -406,11 +464,19 @@ impl State {
                 queued.origin
             }
             Work::Resume { by, .. } => {
-                let text = Part::Text { text: RESUME_TEXT.into() };
-                let tokens = estimate_tokens(RESUME_TEXT.len());
-                self.line.push(seq, tokens, Piece::User { content: vec![text] });
-                let left = self.interrupted.take();
+                let mut left = self.interrupted.take();
+                search = left.as_mut().and_then(|left| left.left.take());
+                // A search that goes on where it was needs no word about that, unless the model was
+                // answering all the same.
+                let last = self.line.pieces().last().map(|piece| &piece.piece);
+                let half = matches!(last, Some(Piece::Agent { .. } | Piece::Reasoning { .. }));
+                if search.is_none() || half {
+                    let text = Part::Text { text: RESUME_TEXT.into() };
+                    let tokens = estimate_tokens(RESUME_TEXT.len());
+                    self.line.push(seq, tokens, Piece::User { content: vec![text] });
+                }
                 run = left.as_ref().and_then(|left| left.run.clone());
+                searched = left.as_ref().is_some_and(|left| left.searched);
                 match left {
                     // Nobody asked for it, so whoever began it is who can answer.
                     Some(left) if &*by.via == AUTO_RESUME_VIA => left.origin,
@@ -429,14 +495,20 @@ impl State {
         }
         let calls_max = run.as_ref().and_then(|run| run.calls_max).unwrap_or(calls_max);
         let begun = turn::Begun { id, work: work.clone(), origin, client_ref, agent, cwd, run };
-        self.turn = Some(Turn::new(begun, calls_max));
+        let mut turn = Turn::new(begun, calls_max);
+        if let Some(search) = search {
+            turn.take_up(*search);
+        } else if searched {
+            turn.method.finish();
+        }
+        self.turn = Some(turn);
     }
 
     fn end_turn(&mut self, outcome: &Outcome) {
         let Some(mut turn) = self.turn.take() else { return };
         // What was interrupted was not tried: whoever takes it up may.
         if !matches!(outcome, Outcome::Interrupted { .. }) {
-            turn.gave_up(&mut self.line);
+            turn.gave_up(None, &mut self.line);
         }
         if matches!(outcome, Outcome::Failed { fault } if turn.is_hopeless(fault)) {
             // With it every later call would fail the same way.
@@ -455,14 +527,17 @@ impl State {
                 Some(Stop::Denied { .. }) => true,
                 None => false,
             };
-            let (turn, origin, run) = (turn.id, turn.origin, turn.run);
-            self.interrupted = Some(Interrupted { turn, origin, by_person, run });
+            let (id, origin, run) = (turn.id, turn.origin.clone(), turn.run.clone());
+            let (agent, searched) = (turn.agent, turn.method.is_done());
+            let left = turn.left();
+            let left = Interrupted { turn: id, origin, by_person, run, agent, searched, left };
+            self.interrupted = Some(left);
         }
     }
 }
 
 /// Model calls a turn may make when nothing else was said.
-pub const CALLS_PER_TURN_MAX: u32 = 100;
+pub const CALLS_PER_TURN_MAX: u32 = 200;
 
 /// A rough count for texts that came without one: four bytes make a token.
 pub fn estimate_tokens(bytes: usize) -> u64 {

@@ -142,7 +142,7 @@ class Loom(Checker):
             self.placed_errors += 1
             if run.ended:
                 self.wrong("after its end", f"error of run {name}, which has ended")
-            run.ended = True
+            run.fail()
             return
         for waiting in self.waiting.values():
             for request in waiting:

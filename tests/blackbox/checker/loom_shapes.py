@@ -82,7 +82,7 @@ EVENTS: dict[str, Shape] = {
         "message": nullable(text),
         "agent": nullable(one_of("react", "dup", "tot", "got")),
     }),
-    "node_enter": event({"id": words}),
+    "node_enter": event({"id": words}, {"got_node": words}),
     "node_exit": event({"id": words, "result": either(one_of("Ok"), failed)}),
     "message_chunk": event({"content": words, "id": words}),
     "thought_chunk": event({"content": words}),
@@ -100,8 +100,10 @@ EVENTS: dict[str, Shape] = {
         },
         {"checkpoint_ns": nullable(text)},
     ),
-    "tot_expand": event({"candidates": list_of(words, least=1)}),
-    "tot_evaluate": event({"chosen": count, "scores": list_of(number, least=1)}, None, chosen),
+    "tot_expand": event({"candidates": list_of(words, least=1)}, {"depth": positive}),
+    "tot_evaluate": event(
+        {"chosen": count, "scores": list_of(number, least=1)}, {"depth": positive}, chosen
+    ),
     "tot_backtrack": event({"reason": text, "to_depth": count}),
     "got_plan": event(
         {"node_count": count, "edge_count": count, "node_ids": list_of(words)}, None, counted

@@ -58,6 +58,12 @@ class Guest:
                                      open_timeout=CONNECT_SECONDS_MAX)
         self._reading = asyncio.create_task(self._read(self._socket))
 
+    async def leave(self) -> None:
+        """Else what comes later would be shown twice to one who comes back."""
+        if self._socket is not None:
+            await self._socket.close()
+            await self._reading
+
     async def _read(self, socket: ClientConnection) -> None:
         with contextlib.suppress(ConnectionClosed):
             async for frame in socket:
@@ -174,6 +180,10 @@ class GuestSession(Session):
     async def connect(self, address: str, ways: list[Return]) -> None:
         await super().connect(address, ways)
         await self.guest.connect(address)
+
+    async def leave(self) -> None:
+        await super().leave()
+        await self.guest.leave()
 
     async def live(self, life: int, address: str) -> None:
         guest = self.guest

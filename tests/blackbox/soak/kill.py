@@ -31,9 +31,10 @@ from guests import DIALECTS, GuestSession
 from meddler import Meddler
 from recorder import NO_SERVER, Return
 from server import Server, ServerFault
+from thinkers import AGENTS, ThinkingSession
 from user import Session
 
-SESSIONS = 8
+SESSIONS = 10
 # A session is left alone at this age and a new one takes its place; all must resume at the end.
 SESSION_CYCLES_MAX = 15
 # So often it is looked whether forks and undos still hold.
@@ -78,6 +79,7 @@ class Tally:
     guests_characters_seen: int = 0
     forks: int = 0
     undos: int = 0
+    searches_taken_up: int = 0
     orphans: int = 0
 
 
@@ -131,11 +133,15 @@ class KillRun:
             self.tally.sessions += 1
 
     def make(self, id: str) -> Session:
-        """There is always one session with a guest of each other dialect."""
+        """There is always one session with a guest of each other dialect, and one of each agent."""
         there = [one.guest.dialect for one in self.sessions if isinstance(one, GuestSession)]
         for dialect in DIALECTS:
             if dialect not in there:
                 return GuestSession(dialect, id, self.seed, self.mark, self.tell)
+        thinking = [one.agent for one in self.sessions if isinstance(one, ThinkingSession)]
+        for agent in AGENTS:
+            if agent not in thinking:
+                return ThinkingSession(agent, id, self.seed, self.mark, self.tell)
         return Session(id, self.seed, self.mark, self.tell)
 
     def tell(self, moment: str) -> None:
@@ -169,6 +175,8 @@ class KillRun:
         await self.fill_up()
         tally = self.tally
         tally.forks, tally.undos = self.meddler.made, self.meddler.undos
+        thinkers = [one for one in self.sessions + self.retired if isinstance(one, ThinkingSession)]
+        tally.searches_taken_up = sum(one.resumed for one in thinkers)
         tally.cycles += 1
         tally.characters_seen += sum(seen)
         tally.kills_mid_item += items > 0

@@ -25,7 +25,7 @@ async def all_of(run: KillRun) -> None:
     """Every session answers once more, and its whole record can be replayed."""
     everyone = run.sessions + run.retired
     for session in run.retired:
-        await asyncio.gather(*(recorder.drop() for recorder in session.recorders))
+        await session.leave()
     places = asyncio.Semaphore(TOGETHER_MAX)
     await asyncio.gather(*(_one(run, session, places) for session in everyone))
     await run.no_survivors(set())
@@ -57,6 +57,7 @@ async def _resume(run: KillRun, session: Session) -> None:
     if not speaker.connected:
         await session.connect(run.server.address, [Return.CURSOR])
     word = session.name("last")
+    await session.rest(run.server.address)
     while speaker.loading:
         await _one_answer(run, session, speaker, word)
     # It also leaves a process behind, which must not outlive its command.

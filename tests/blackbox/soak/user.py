@@ -86,6 +86,13 @@ class Session:
         """All of that was compared; how many characters it was."""
         return 0
 
+    async def leave(self) -> None:
+        """All of its clients go."""
+        await asyncio.gather(*(recorder.drop() for recorder in self.recorders))
+
+    async def rest(self, _address: str) -> None:
+        """Comes before what it says last."""
+
     def name(self, what: str) -> str:
         self._count += 1
         return f"{what}-{self.id}-{self._count}"

@@ -1,7 +1,7 @@
 //! Gives a client its place in a session.
 
-use polyloop_session::event::Work;
-use polyloop_session::{MessageId, Seq, Update};
+use polyloop_session::event::{Agent, Work};
+use polyloop_session::{Event, MessageId, Seq, Update};
 
 use super::{Actor, Attach, Attached};
 use crate::log::LogError;
@@ -17,7 +17,7 @@ impl<V: View> Actor<V> {
         }
         let from = match ask.since {
             Some(since) => self.turn_start(since.min(head)),
-            None => self.state.turn().map_or(head, |turn| turn.id.0.before()),
+            None => self.opening_start(head),
         };
         let Some(subscription) = self.audience.subscribe(ask.kind, ask.power, ask.presence) else {
             return Err(LogError::store("session", "its view is gone"));
@@ -25,7 +25,16 @@ impl<V: View> Actor<V> {
         Ok(Attached { head, from, live: self.live.growths().collect(), subscription })
     }
 
-    /// The entry before the turn that was running at `since`.
+    /// The entry before what is under way, or may be taken up and named again.
+    fn opening_start(&self, head: Seq) -> Seq {
+        let left = self.state.interrupted().is_some_and(|left| left.agent != Agent::React);
+        match self.state.turn().is_some() || left {
+            true => self.turn_start(head),
+            false => head,
+        }
+    }
+
+    /// The entry before the turn that was running at `since`, or that it takes up.
     fn turn_start(&self, since: Seq) -> Seq {
         let before = self.turns.partition_point(|turn| *turn <= since);
         let turn = before.checked_sub(1).and_then(|at| self.turns.get(at));
@@ -34,9 +43,9 @@ impl<V: View> Actor<V> {
 
     /// A view for all clients of a kind, caught up with the running turn.
     async fn view(&mut self, kind: V::Kind, head: Seq) -> Result<V, LogError> {
-        let mut after = self.state.turn().map_or(head, |turn| turn.id.0.before());
+        let mut after = self.opening_start(head);
         let mut view = V::open(kind, &self.id, after);
-        for MessageId(seq) in self.named(after) {
+        for MessageId(seq) in self.named(after, head).await? {
             let named = self.kit.log_of(self.kept).read(&self.id, seq.before(), seq).await?;
             named.iter().for_each(|entry| view.recall(entry));
         }
@@ -54,13 +63,18 @@ impl<V: View> Actor<V> {
         Ok(view)
     }
 
-    /// Messages up to `after` that the running turn or a coming one names.
-    fn named(&self, after: Seq) -> Vec<MessageId> {
-        let begun = self.state.turn().and_then(|turn| match turn.work {
-            Work::Message { message } => Some(message),
-            Work::Resume { .. } | Work::Compact { .. } => None,
+    /// Messages up to `after` that the turn behind it or a coming one names.
+    async fn named(&mut self, after: Seq, head: Seq) -> Result<Vec<MessageId>, LogError> {
+        let log = self.kit.log_of(self.kept);
+        let first = match after < head {
+            true => log.read(&self.id, after, after.next()).await?,
+            false => Vec::new(),
+        };
+        let begun = first.first().and_then(|entry| match entry.event {
+            Event::TurnStarted { work: Work::Message { message }, .. } => Some(message),
+            _ => None,
         });
         let queued = self.state.queue().iter().map(|queued| queued.id);
-        begun.into_iter().chain(queued).filter(|message| message.0 <= after).collect()
+        Ok(begun.into_iter().chain(queued).filter(|message| message.0 <= after).collect())
     }
 }

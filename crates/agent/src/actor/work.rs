@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
-use polyloop_session::event::Purpose;
+use polyloop_session::history::Tools;
 use polyloop_session::item::ItemKind;
 use polyloop_session::policy::Leave;
 use polyloop_session::state::{SHUTDOWN_VIA, ToolPhase};
@@ -21,7 +21,7 @@ use crate::log::LogError;
 use crate::model::Model;
 use crate::perform::{self, Asked, Performed, Ran};
 use crate::subscriber::{Power, View};
-use crate::tool::{Place, Run, Unasked};
+use crate::tool::{self, Place, Run, Unasked};
 
 /// Reports taken in at one wake-up before the journal is written and clients are sent anything.
 const REPORTS_TOGETHER_MAX: usize = 64;
@@ -58,10 +58,13 @@ impl<V: View> Actor<V> {
             Step::StopTool(item) => self.cancel(item.0),
             Step::Ask(call) => {
                 let Some(stop) = self.begin(call.0) else { return };
-                let Some(prompt) = history::prompt(&self.state, call) else { return };
-                let tools = match prompt.purpose {
-                    Purpose::Think => self.kit.tools.clone(),
-                    Purpose::Explain { .. } | Purpose::Summarise => Arc::from([]),
+                let Some(prompt) = history::prompt(&self.state, call, &self.kit.limits) else {
+                    return;
+                };
+                let tools = match prompt.tools {
+                    Tools::All => self.kit.tools.clone(),
+                    Tools::Reading => tool::reading(&self.kit.tools),
+                    Tools::None => Arc::from([]),
                 };
                 let place = self.place();
                 let instructions = self.kit.instructions.for_turn(&place);
@@ -218,14 +221,17 @@ impl<V: View> Actor<V> {
             *chance = Chance((Uuid::new_v4().as_u128() % 1_000) as u16);
         }
         let events = absorb(&self.state, &self.live, &self.kit.limits, report);
+        let ends = |event: &Event| matches!(event, Event::CallEnded { .. });
+        let ended = events.iter().any(ends);
         self.record(events).await?;
-        self.advance_if_settled().await
+        self.advance_if_settled(ended).await
     }
 
-    /// A report may open the next step of a turn; what follows must not wait for other reports.
-    async fn advance_if_settled(&mut self) -> Result<(), LogError> {
+    /// A report that ends something may open the next step of a turn; what follows must not wait
+    /// for other reports.
+    async fn advance_if_settled(&mut self, ended: bool) -> Result<(), LogError> {
         match self.state.turn() {
-            Some(turn) if turn.calls.is_empty() => self.advance().await,
+            Some(turn) if ended || turn.calls.is_empty() => self.advance().await,
             _ => Ok(()),
         }
     }

@@ -10,8 +10,8 @@ use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, State, Text, Time
 
 use super::fork::{Fork, ForkedAt};
 use super::{
-    Codec, Flush, Folded, KEPT_BYTES_MAX, LinePlace, Log, LogError, Occasion, OpenMode, Opened,
-    Spent, Summary, Writer,
+    Codec, Flush, Folded, KEPT_BYTES_MAX, LinePlace, Log, LogError, Named, Occasion, OpenMode,
+    Opened, Spent, Summary, Writer,
 };
 
 mod fork;
@@ -33,7 +33,7 @@ struct Session {
     live: Live,
     /// Contents of files before edits, by their hash.
     kept: HashMap<Text, Bytes>,
-    title: Option<Text>,
+    named: Named,
     spent: Spent,
 }
 
@@ -98,8 +98,8 @@ impl Memory {
         let kept = lock(&session);
         let (first, last) = (kept.entries.first()?, kept.entries.last()?);
         let lines = kept.lines.len() as u64;
-        let (title, spent) = (kept.title.clone(), kept.spent);
-        Some(Summary { id: id.clone(), start: first.at, last: last.at, lines, title, spent })
+        let (named, spent) = (kept.named.clone(), kept.spent);
+        Some(Summary { id: id.clone(), start: first.at, last: last.at, lines, named, spent })
     }
 }
 
@@ -208,9 +208,7 @@ impl MemoryWriter {
             let line = whole.as_deref().unwrap_or(line);
             kept.lines.push(line.trim_end().to_string());
         }
-        if let Some(title) = super::title(&entry.event) {
-            kept.title = Some(title.clone());
-        }
+        kept.named.take(&entry.event);
         kept.spent.take(&entry.event);
         kept.entries.push(entry.clone());
     }

@@ -92,10 +92,11 @@ impl Fold {
                 }
             }
             Event::TurnEnded { .. } => self.end_calls(),
-            Event::CallStarted { purpose, .. } => {
-                let said = match purpose {
-                    Purpose::Think | Purpose::Explain { wait: _ } => Some(Vec::new()),
-                    Purpose::Summarise => None,
+            Event::CallStarted { purpose, line, .. } => {
+                let said = match (purpose, line) {
+                    (Purpose::Think, None) | (Purpose::Explain { .. }, _) => Some(Vec::new()),
+                    // What is said on the way to an answer is none.
+                    _ => None,
                 };
                 self.calls.insert(CallId(seq), said);
             }
@@ -116,6 +117,9 @@ impl Fold {
                 ItemKind::Reasoning | ItemKind::ToolCall { .. } => {}
             },
             Event::ItemCompleted { item, end, text, .. } => self.completed(seq, *item, *end, text),
+            Event::Concluded { text, .. } => {
+                push(&mut self.held, seq, Role::Assistant, text.clone());
+            }
             // No words of the conversation. What a person answers to a question is none either:
             // it is shown with the question.
             Event::SessionCreated { .. }
@@ -138,7 +142,21 @@ impl Fold {
             | Event::FilesTouched { .. }
             | Event::UndoStarted { .. }
             | Event::UndoFailed { .. }
-            | Event::Undone { .. } => {}
+            | Event::Undone { .. }
+            | Event::Misread { .. }
+            | Event::Understood { .. }
+            | Event::Expanded { .. }
+            | Event::Scored { .. }
+            | Event::Chosen { .. }
+            | Event::Backtracked { .. }
+            | Event::PathTaken { .. }
+            | Event::Planned { .. }
+            | Event::Judged { .. }
+            | Event::NodeStarted { .. }
+            | Event::Kept { .. }
+            | Event::Refined { .. }
+            | Event::NodeEnded { .. }
+            | Event::Gathered { .. } => {}
         }
         None
     }

@@ -46,7 +46,13 @@ fn ended() -> Event {
 }
 
 fn asked(purpose: Purpose) -> Event {
-    Event::CallStarted { purpose, model: "m".into(), tokens_max: 1, overhead_tokens: None }
+    Event::CallStarted {
+        purpose,
+        model: "m".into(),
+        tokens_max: 1,
+        overhead_tokens: None,
+        line: None,
+    }
 }
 
 fn answered(call: u64, outcome: CallOutcome) -> Event {

@@ -43,6 +43,7 @@ use crate::model::{Chunk, Model, Request};
 mod beats;
 mod reply;
 mod script;
+mod search;
 mod summary;
 mod talk;
 
@@ -112,6 +113,7 @@ fn steps(prompt: &Prompt) -> Vec<Step> {
             vec![Step::Say(talk::explanation(&asked.unwrap_or_default()))]
         }
         Purpose::Summarise => vec![Step::Say(summary::summary(&prompt.messages))],
+        part => search::part(part, &prompt.messages),
     }
 }
 

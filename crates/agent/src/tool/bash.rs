@@ -70,6 +70,10 @@ impl Tool for Bash {
         ToolSpec { name: "bash", description: DESCRIPTION, parameters }
     }
 
+    fn may_read(&self) -> bool {
+        true
+    }
+
     /// An error depends on the arguments alone, so that `run` gives the same one. What depends on
     /// the files is a refusal: they may change before the call runs.
     fn judge<'a>(

@@ -60,6 +60,10 @@ impl Tool for Batch {
         ToolSpec { name: NAME, description: DESCRIPTION, parameters }
     }
 
+    fn may_read(&self) -> bool {
+        true
+    }
+
     fn judge<'a>(
         &'a self,
         args: &'a str,

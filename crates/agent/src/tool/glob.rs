@@ -66,6 +66,10 @@ impl Tool for Glob {
         ToolSpec { name: "glob", description: DESCRIPTION, parameters }
     }
 
+    fn may_read(&self) -> bool {
+        true
+    }
+
     fn judge<'a>(
         &'a self,
         args: &'a str,

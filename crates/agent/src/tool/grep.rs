@@ -67,6 +67,10 @@ impl Tool for Grep {
         ToolSpec { name: "grep", description: DESCRIPTION, parameters }
     }
 
+    fn may_read(&self) -> bool {
+        true
+    }
+
     fn judge<'a>(
         &'a self,
         args: &'a str,

@@ -23,6 +23,10 @@ impl Tool for ListMemories {
         ToolSpec { name: NAME, description: DESCRIPTION, parameters }
     }
 
+    fn may_read(&self) -> bool {
+        true
+    }
+
     fn judge<'a>(&'a self, args: &'a str, _: &'a Place) -> BoxFuture<'a, Result<Judgement, Text>> {
         let judged = Args::parse(NAME, args);
         let judged = judged.map(|_| memory::reads(NAME, "lists the keys of memories", &[]));

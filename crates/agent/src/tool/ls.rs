@@ -63,6 +63,10 @@ impl Tool for Ls {
         ToolSpec { name: "ls", description: DESCRIPTION, parameters }
     }
 
+    fn may_read(&self) -> bool {
+        true
+    }
+
     fn judge<'a>(
         &'a self,
         args: &'a str,

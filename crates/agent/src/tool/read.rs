@@ -55,6 +55,10 @@ impl Tool for Read {
         ToolSpec { name: "read", description: DESCRIPTION, parameters }
     }
 
+    fn may_read(&self) -> bool {
+        true
+    }
+
     fn judge<'a>(
         &'a self,
         args: &'a str,

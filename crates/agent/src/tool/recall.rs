@@ -36,6 +36,10 @@ impl Tool for Recall {
         ToolSpec { name: NAME, description: DESCRIPTION, parameters }
     }
 
+    fn may_read(&self) -> bool {
+        true
+    }
+
     fn judge<'a>(&'a self, args: &'a str, _: &'a Place) -> BoxFuture<'a, Result<Judgement, Text>> {
         let judged = parse(args).map(|key| memory::reads(NAME, "reads a memory", &[&key]));
         std::future::ready(judged).boxed()

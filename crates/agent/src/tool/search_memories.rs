@@ -39,6 +39,10 @@ impl Tool for SearchMemories {
         ToolSpec { name: NAME, description: DESCRIPTION, parameters }
     }
 
+    fn may_read(&self) -> bool {
+        true
+    }
+
     fn judge<'a>(&'a self, args: &'a str, _: &'a Place) -> BoxFuture<'a, Result<Judgement, Text>> {
         let judged = parse(args)
             .map(|(query, _)| memory::reads(NAME, "looks for memories", &[query.as_str()]));

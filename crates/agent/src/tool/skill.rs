@@ -28,6 +28,10 @@ impl Tool for Skill {
         ToolSpec { name: NAME, description: DESCRIPTION, parameters }
     }
 
+    fn may_read(&self) -> bool {
+        true
+    }
+
     fn judge<'a>(&'a self, args: &'a str, _: &'a Place) -> BoxFuture<'a, Result<Judgement, Text>> {
         let judged = parse(args).map(|name| memory::reads(NAME, "loads a skill", &[&name]));
         std::future::ready(judged).boxed()

@@ -24,6 +24,10 @@ impl Tool for TodoRead {
         ToolSpec { name: "todo_read", description: DESCRIPTION, parameters }
     }
 
+    fn may_read(&self) -> bool {
+        true
+    }
+
     fn judge<'a>(&'a self, args: &'a str, _: &'a Place) -> BoxFuture<'a, Result<Judgement, Text>> {
         let judged = Args::parse("todo_read", args);
         let judged = judged.map(|_| own("todo_read", Effect::Read, "reads its todos"));

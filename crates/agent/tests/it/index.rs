@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use polyloop_agent::log::files::Files;
 use polyloop_agent::log::{Flush, Folded, LinePlace, Log, Occasion, OpenMode, Summary};
-use polyloop_session::{Event, LogEntry, Seq, State};
+use polyloop_session::event::{Agent, Outcome, Purpose, Settings, Thought, Work};
+use polyloop_session::{CallId, Event, LogEntry, MessageId, Seq, State};
 use tempfile::TempDir;
 
 use super::client::Client;
@@ -236,4 +237,59 @@ async fn a_turn_s_end_writes_an_index_when_it_is_worth_it() {
     let after = compacted.expect("the story has one").seq;
     assert_eq!(written.len(), 1, "{written:?}");
     assert!(written[0] > after);
+}
+
+/// What a search had come to is folded from the log, and stands in no index.
+#[tokio::test]
+async fn an_interrupted_search_is_not_lost_for_an_index() {
+    let events = vec![
+        Event::SessionCreated { settings: Settings::default(), by: who() },
+        queued("weigh it"),
+        Event::TurnStarted {
+            work: Work::Message { message: MessageId(Seq(2)) },
+            agent: Some(Agent::Tot),
+            cwd: None,
+            earlier: Some(0),
+        },
+        Event::CallStarted {
+            purpose: Purpose::Expand { thought: None },
+            model: "m".into(),
+            tokens_max: 1_000,
+            overhead_tokens: None,
+            line: Some(polyloop_session::event::LineId::Branch { thought: None }),
+        },
+        Event::CallEnded {
+            call: CallId(Seq(4)),
+            outcome: polyloop_session::event::CallOutcome::Answered,
+            usage: None,
+        },
+        Event::Expanded {
+            call: CallId(Seq(4)),
+            from: None,
+            thoughts: vec![Thought { text: "left".into(), last: false }],
+        },
+        Event::TurnEnded {
+            outcome: Outcome::Interrupted { reason: "enough".into() },
+            usage: Default::default(),
+        },
+    ];
+    let all = (1..).zip(events).map(|(seq, event)| Arc::new(entry(seq, event)));
+    let all: Vec<Arc<LogEntry>> = all.collect();
+    let dir = temp_dir();
+    let log = open(dir.path());
+    let mut opened = log.open(&id("s"), OpenMode::OrCreate).await.unwrap().unwrap();
+    let mut state = State::default();
+    for entry in &all {
+        let last = state.last_seq();
+        opened.writer.append(last, std::slice::from_ref(entry), Flush::Process).await.unwrap();
+        state.apply(entry);
+        opened.writer.keep(&state, Occasion::TurnEnded).await;
+        opened.writer.keep(&state, Occasion::Leaving).await;
+    }
+    drop(opened);
+    drop(log);
+    assert!(state.interrupted().is_some_and(|left| left.left.is_some()));
+    assert!(dir.path().join("s.index").exists(), "the one before it is there");
+    let found = found(dir.path()).await;
+    assert_eq!(found.state, state);
 }

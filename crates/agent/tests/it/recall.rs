@@ -1,7 +1,7 @@
 //! A view that is opened amid a turn is given the messages from further back that the turn, or one
 //! to come, was begun with.
 
-use polyloop_session::event::Work;
+use polyloop_session::event::{Agent, Setting, Work};
 use polyloop_session::{Command, Event, LogEntry};
 
 use super::client::Client;
@@ -89,4 +89,38 @@ async fn a_queue_that_waits_is_recalled() {
     hand.finish();
     client.until("the next turn", |c| turns(c) == 3).await.unwrap();
     assert_eq!(recalled(attach(&rig).await), ["two"]);
+}
+
+/// What takes up a search names what it found: whoever comes later is given it from its start.
+#[tokio::test]
+async fn a_search_is_followed_from_its_start() {
+    let (model, strings) = Strings::new();
+    let rig = Rig::new(|setup| setup.model(model));
+    let mut client = rig.client("s").await;
+    let setting = Setting::Agent { agent: Agent::Dup };
+    client.command(Command::Set { setting, by: who() }).await.unwrap();
+    let (first, second) = (strings.hand(), strings.hand());
+    client.send("one").await.unwrap();
+    client.until("the turn", |c| turns(c) == 1).await.unwrap();
+    first.begin();
+    first.say("What is it?");
+    first.finish();
+    let understood = |event: &Event| matches!(event, Event::Understood { .. });
+    client.until("the question", |c| c.count(understood) == 1).await.unwrap();
+    second.begin();
+    let begun = client.state.turn().unwrap().id.0;
+    client.command(interrupt()).await.unwrap();
+    client.until("the end", |c| c.state.turn().is_none()).await.unwrap();
+    let since_begun = |client: &Client| client.last().0 - begun.0 + 1;
+    let kind = attach(&rig).await;
+    assert_eq!((recalled(kind), kind.skipped() as u64), (vec!["one".into()], since_begun(&client)));
+
+    let third = strings.hand();
+    client.command(Command::Resume { by: who() }).await.unwrap();
+    client.until("the turn", |c| turns(c) == 2).await.unwrap();
+    third.begin();
+    third.say("half");
+    client.until("what is said", |c| c.was_shown("half")).await.unwrap();
+    let kind = attach(&rig).await;
+    assert_eq!(kind.skipped() as u64, since_begun(&client));
 }

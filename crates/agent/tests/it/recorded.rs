@@ -122,7 +122,7 @@ async fn a_look_shows_what_was_set() {
         Setting::CallsMax { calls_max: 3 },
         Setting::Metadata { json: r#"{"n":1.0}"#.into() },
         Setting::Model { model: "other".into(), tokens_max: 77 },
-        Setting::Agent { agent: Agent::React },
+        Setting::Agent { agent: Agent::Tot },
     ];
     for setting in settings {
         handle.command(Command::Set { setting, by: who() }).await.unwrap();
@@ -134,11 +134,13 @@ async fn a_look_shows_what_was_set() {
     assert_eq!(settings.title.as_deref(), Some("a title"));
     assert_eq!(settings.metadata.as_deref(), Some(r#"{"n":1.0}"#));
     assert_eq!((settings.calls_max, settings.tokens_max), (3, Some(77)));
-    assert_eq!((&*settings.model, settings.agent), ("other", Some(Agent::React)));
+    assert_eq!((&*settings.model, settings.agent), ("other", Some(Agent::Tot)));
     assert_eq!(settings.cwd, new.settings.cwd);
-    let other = Command::Set { setting: Setting::Agent { agent: Agent::Tot }, by: who() };
-    assert!(matches!(
-        refusal(handle.command(other).await),
-        Refusal::AgentNotAvailable { agent: Agent::Tot }
-    ));
+    for agent in [Agent::Dup, Agent::Tot, Agent::Got] {
+        handle
+            .command(Command::Set { setting: Setting::Agent { agent }, by: who() })
+            .await
+            .unwrap();
+        assert_eq!(handle.look().await.unwrap().settings.agent, Some(agent));
+    }
 }

@@ -22,6 +22,7 @@ use polyloop_session::budget::Budget;
 use polyloop_session::context::{Overhead, Strategy, WindowSize};
 use polyloop_session::event::Settings;
 use polyloop_session::policy::Mode;
+use polyloop_session::strategy::bounds::Bounds;
 use polyloop_session::{Limits, LogEntry, Seq, SessionId};
 use tempfile::TempDir;
 
@@ -44,6 +45,7 @@ pub const LIMITS: Limits = Limits {
     compact_at: 800,
     overhead: Overhead { instructions: 0, tools: 0 },
     budget: Budget { cost_micros_max: None, tokens_max: None },
+    bounds: Bounds::DEFAULT,
 };
 
 /// What the model is told, in this order.

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use polyloop_session::context::{ContextInfo, Filled};
-use polyloop_session::event::{CallOutcome, Level, Outcome, Purpose, Work};
+use polyloop_session::event::{CallOutcome, Level, LineId, Outcome, Purpose, Work};
 use polyloop_session::item::{End, Fault, ItemKind, ToolResult, Usage};
 use polyloop_session::policy::Judgement;
 use polyloop_session::shown;
@@ -18,25 +18,27 @@ use polyloop_session::{
 };
 use serde::Serialize;
 
-use super::wire::{ApplyPatch, Message, Payload, ResponseItem, Settled, ShellAction, TextPart};
+use super::wire::{ApplyPatch, Message, Payload, ResponseItem, Settled, ShellAction};
 use crate::conn::Out;
 use crate::ids::{IdKind, Ids};
+use crate::progress::{self, Manner, Progress};
 use crate::{Encoder, Frame, Reply, is_asked, request, to_json};
 
 mod parts;
 
 use parts::{
     adopted, asking, asking_outside, assistant, call_output, context_info, decision, error,
-    percent, shown_call, strategy_name, system,
+    percent, reasoning, shown_call, strategy_name, system,
 };
 
 pub(super) struct AgentloopEncoder {
     ids: Ids,
     turn: Option<(TurnId, Work)>,
-    calls: BTreeMap<CallId, Purpose>,
+    calls: BTreeMap<CallId, (Purpose, Option<LineId>)>,
     items: BTreeMap<ItemId, Item>,
     /// Open waits in order; only the first is presented.
     waits: BTreeMap<WaitId, (ItemId, Ask)>,
+    progress: Progress,
     /// The presented wait went out in a message that somebody read.
     presented: Option<(WaitId, bool)>,
 }
@@ -80,6 +82,7 @@ impl AgentloopEncoder {
             calls: BTreeMap::new(),
             items: BTreeMap::new(),
             waits: BTreeMap::new(),
+            progress: Progress::default(),
             presented: None,
         }
     }
@@ -126,12 +129,13 @@ impl AgentloopEncoder {
     ) {
         match &entry.event {
             Event::TurnStarted { work, .. } => {
+                self.progress.turn_started(work);
                 self.turn = Some((TurnId(entry.seq), work.clone()));
                 out.push(Made::Part(Payload::LoadingState { loading: true }));
             }
             Event::TurnEnded { outcome, .. } => self.turn_ended(outcome, entry.seq, out),
-            Event::CallStarted { purpose, .. } => {
-                self.calls.insert(CallId(entry.seq), *purpose);
+            Event::CallStarted { purpose, line, .. } => {
+                self.calls.insert(CallId(entry.seq), (*purpose, *line));
             }
             Event::CallEnded { call, outcome, .. } => self.call_ended(*call, outcome, entry, out),
             Event::ItemStarted { call, item, .. } => {
@@ -222,6 +226,27 @@ impl AgentloopEncoder {
                 let text = format!("⚠️ {}", crate::edits::undo_failed(reason));
                 out.push(Made::Part(system(entry.seq, &text)));
             }
+            Event::Misread { .. }
+            | Event::Understood { .. }
+            | Event::Expanded { .. }
+            | Event::Scored { .. }
+            | Event::Chosen { .. }
+            | Event::Backtracked { .. }
+            | Event::PathTaken { .. }
+            | Event::Planned { .. }
+            | Event::Judged { .. }
+            | Event::NodeStarted { .. }
+            | Event::Kept { .. }
+            | Event::Refined { .. }
+            | Event::NodeEnded { .. }
+            | Event::Gathered { .. } => {
+                if let Some(told) = self.progress.told(entry) {
+                    out.push(Made::Part(reasoning(entry.seq, &told, 0)));
+                }
+            }
+            Event::Concluded { text, .. } => {
+                out.push(Made::Part(assistant(ItemId(entry.seq), text)));
+            }
             // Clients of this dialect have no message for these.
             Event::SessionCreated { .. }
             | Event::Adopted { piece: None }
@@ -243,6 +268,7 @@ impl AgentloopEncoder {
         self.calls.clear();
         self.items.clear();
         self.waits.clear();
+        self.progress.turn_ended(outcome);
         self.presented = None;
         let id = turn.as_ref().map_or(seq, |(id, _)| id.0);
         match outcome {
@@ -269,7 +295,7 @@ impl AgentloopEncoder {
         entry: &LogEntry,
         out: &mut Vec<Made>,
     ) {
-        let Some(Purpose::Explain { wait }) = self.calls.remove(&call) else { return };
+        let Some((Purpose::Explain { wait }, _)) = self.calls.remove(&call) else { return };
         if let CallOutcome::Failed { fault: Fault { message, .. } } = outcome {
             let text = format!("⚠️ The explanation failed: {message}");
             out.push(Made::Part(system(entry.seq, &text)));
@@ -288,26 +314,21 @@ impl AgentloopEncoder {
         rest: impl FnOnce(ItemId, &'t str) -> Option<(u64, &'t str)>,
         out: &mut Vec<Made>,
     ) {
-        let shows_text = self.shows_text(id);
+        let manner = self.manner(id);
+        let shows_text = manner != Manner::Nowhere;
         let Some(item) = self.items.get(&id) else { return };
         match &item.kind {
-            ItemKind::Text if shows_text => {
+            ItemKind::Text if manner == Manner::Said => {
                 if let Some((offset, text)) = rest(id, text) {
                     let payload = assistant(id, text);
                     out.push(Made::Streamed { item: id, offset, payload });
                 }
             }
             // The summary of a compaction is no part of the conversation that clients see.
-            ItemKind::Text => {}
-            ItemKind::Reasoning => {
+            ItemKind::Text | ItemKind::Reasoning => {
                 if shows_text && !text.is_empty() {
                     let duration_ms = at.0.saturating_sub(item.started_at.0).max(0);
-                    let item = ResponseItem::Reasoning {
-                        id: format!("reasoning_{id}"),
-                        content: [TextPart::new(text)],
-                        duration_ms,
-                    };
-                    out.push(Made::Part(Payload::ResponseItem(item)));
+                    out.push(Made::Part(reasoning(id.0, text, duration_ms)));
                 }
             }
             // Cut inside its arguments: it was never a call. What asks is shown when it asks.
@@ -401,9 +422,11 @@ impl AgentloopEncoder {
         out.push(Made::Request(wait, Payload::ApprovalRequest { command, apply_patch }));
     }
 
-    fn shows_text(&self, id: ItemId) -> bool {
-        let purpose = self.items.get(&id).and_then(|item| self.calls.get(&item.call));
-        !matches!(purpose, Some(Purpose::Summarise))
+    /// How its text is shown.
+    fn manner(&self, id: ItemId) -> Manner {
+        let Some(item) = self.items.get(&id) else { return Manner::Said };
+        let call = self.calls.get(&item.call);
+        call.map_or(Manner::Said, |(purpose, line)| progress::manner(&item.kind, *purpose, *line))
     }
 }
 
@@ -435,7 +458,7 @@ impl Encoder for AgentloopEncoder {
     fn growth(&mut self, growth: &Growth, out: &mut Out<'_>) {
         let is_text =
             matches!(self.items.get(&growth.item), Some(Item { kind: ItemKind::Text, .. }));
-        if growth.stream != Stream::Text || !is_text || !self.shows_text(growth.item) {
+        if growth.stream != Stream::Text || !is_text || self.manner(growth.item) != Manner::Said {
             return;
         }
         if let Some(fresh) = out.fresh(growth) {

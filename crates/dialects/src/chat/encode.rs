@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use polyloop_session::event::{Adopted, CallOutcome, Outcome, Purpose, Stop, Work};
+use polyloop_session::event::{Adopted, CallOutcome, LineId, Outcome, Purpose, Stop, Work};
 use polyloop_session::item::{End, ItemKind, Part, ToolResult};
 use polyloop_session::shown;
 use polyloop_session::wait::{Answer, Ask, Who};
@@ -17,6 +17,7 @@ use serde::de::IgnoredAny;
 
 use super::wire::Told;
 use crate::conn::Out;
+use crate::progress::{self, Manner, Progress};
 use crate::{Encoder, Frame, Reply, bounded, is_asked, to_json};
 
 mod asked;
@@ -34,6 +35,7 @@ pub(super) struct ChatEncoder {
     /// What was said and waits for its turn; as long as the session's queue.
     queued: BTreeMap<MessageId, String>,
     turn: Option<Turn>,
+    progress: Progress,
 }
 
 /// What is open in a turn.
@@ -54,6 +56,7 @@ struct Turn {
 
 struct Call {
     purpose: Purpose,
+    line: Option<LineId>,
     /// In the order of the reply's blocks.
     texts: BTreeMap<ItemId, Text>,
     proposed: bool,
@@ -73,6 +76,10 @@ struct Proposal {
 }
 
 impl Call {
+    fn is_explanation(&self) -> bool {
+        matches!(self.purpose, Purpose::Explain { .. })
+    }
+
     /// All that was said and not shown yet.
     fn take_texts(&mut self) -> Option<String> {
         let texts = std::mem::take(&mut self.texts);
@@ -109,7 +116,9 @@ impl Encoder for ChatEncoder {
                 tell(out, Told::AgentThinking { reasoning });
             }
             event => {
+                let told = self.progress.told(entry);
                 if let Some(turn) = &mut self.turn {
+                    told.iter().for_each(|reasoning| tell(out, Told::AgentThinking { reasoning }));
                     turn.event(entry, event, out);
                 }
             }
@@ -148,6 +157,7 @@ impl ChatEncoder {
             // Nobody said anything.
             Work::Resume { .. } | Work::Compact { .. } => None,
         };
+        self.progress.turn_started(work);
         if let Some(message) = &said {
             tell(out, Told::UserMessage { message });
         }
@@ -155,6 +165,7 @@ impl ChatEncoder {
     }
 
     fn turn_ended(&mut self, outcome: &Outcome, out: &mut Out<'_>) {
+        self.progress.turn_ended(outcome);
         let Some(turn) = self.turn.take() else { return };
         match outcome {
             // No chat asked for a compaction, so none waits for its end.
@@ -195,9 +206,10 @@ impl Turn {
             Event::TurnStopping { reason } => {
                 self.denied = matches!(reason, Stop::Denied { .. });
             }
-            Event::CallStarted { purpose, .. } => {
+            Event::CallStarted { purpose, line, .. } => {
                 let (purpose, texts) = (*purpose, BTreeMap::new());
-                self.calls.insert(CallId(entry.seq), Call { purpose, texts, proposed: false });
+                let call = Call { purpose, line: *line, texts, proposed: false };
+                self.calls.insert(CallId(entry.seq), call);
             }
             Event::CallEnded { call, outcome, .. } => self.call_ended(*call, outcome, out),
             Event::ItemStarted { call, item, .. } => {
@@ -236,6 +248,22 @@ impl Turn {
             Event::SandboxRefused { reason, .. } => {
                 tell(out, Told::AgentThinking { reasoning: &crate::asks::stopped(reason) });
             }
+            // A search is told of in sentences, above.
+            Event::Misread { .. }
+            | Event::Understood { .. }
+            | Event::Expanded { .. }
+            | Event::Scored { .. }
+            | Event::Chosen { .. }
+            | Event::Backtracked { .. }
+            | Event::PathTaken { .. }
+            | Event::Planned { .. }
+            | Event::Judged { .. }
+            | Event::NodeStarted { .. }
+            | Event::Kept { .. }
+            | Event::Refined { .. }
+            | Event::NodeEnded { .. }
+            | Event::Gathered { .. } => {}
+            Event::Concluded { text, .. } => self.answer = Some(text.to_string()),
             // A running tool was shown when it was proposed.
             Event::ToolStarted { .. } => {}
             // Clients of this dialect have no message for these.
@@ -283,8 +311,10 @@ impl Turn {
     ) {
         let Some(item) = self.items.remove(&id) else { return };
         let call = self.calls.get_mut(&item.call);
-        let purpose = call.as_ref().map(|call| call.purpose);
-        match (&item.kind, purpose) {
+        let shown_as =
+            call.as_ref().map(|call| progress::manner(&item.kind, call.purpose, call.line));
+        let explains = call.as_ref().is_some_and(|call| call.is_explanation());
+        match (&item.kind, shown_as) {
             (ItemKind::ToolCall { name, .. }, _) => {
                 // Cut inside its arguments: it was never a call. What asks is shown when it asks.
                 if item.proposal.is_some_and(|proposal| !proposal.asks) {
@@ -295,12 +325,16 @@ impl Turn {
             }
             // The summary of a compaction is no part of the conversation that clients see, and
             // what a failed call said will be said again or not at all.
-            (_, Some(Purpose::Summarise)) => {}
+            (_, Some(Manner::Nowhere)) => {}
             (_, _) if end == End::Discarded || text.trim().is_empty() => {}
-            (ItemKind::Reasoning, _) | (ItemKind::Text, Some(Purpose::Explain { .. })) => {
+            (ItemKind::Reasoning, _)
+            | (ItemKind::Text, Some(Manner::Thought | Manner::ThoughtWhole)) => {
                 tell(out, Told::AgentThinking { reasoning: text });
             }
-            (ItemKind::Text, Some(Purpose::Think)) => {
+            (ItemKind::Text, Some(Manner::Said)) if explains => {
+                tell(out, Told::AgentThinking { reasoning: text });
+            }
+            (ItemKind::Text, Some(Manner::Said)) => {
                 if let Some(call) = call {
                     call.texts.insert(id, text.clone());
                 }
@@ -312,7 +346,7 @@ impl Turn {
 
     fn call_ended(&mut self, id: CallId, outcome: &CallOutcome, out: &mut Out<'_>) {
         let Some(mut call) = self.calls.remove(&id) else { return };
-        if call.purpose != Purpose::Think {
+        if call.purpose != Purpose::Think || call.line.is_some() {
             return;
         }
         let said = call.take_texts();

@@ -43,6 +43,7 @@ fn think() -> Event {
         model: "m".into(),
         tokens_max: 100,
         overhead_tokens: None,
+        line: None,
     }
 }
 
@@ -278,6 +279,7 @@ fn failures_and_compactions() {
             model: "m".into(),
             tokens_max: 100,
             overhead_tokens: None,
+            line: None,
         };
         let text = [started(2, ItemKind::Text), done(3, End::Whole, "summary", None)];
         let mut events = vec![start, call];

@@ -4,6 +4,8 @@
 //! could not be read has none, and neither has a `run`: the `id` of an error beside a run is a
 //! run's id, and a run that was refused never got one.
 
+use std::num::NonZeroU32;
+
 use polyloop_session::command::{Send, WaitReply};
 use polyloop_session::event::{Agent, Origin, RunOptions};
 use polyloop_session::id::BadSessionId;
@@ -14,6 +16,7 @@ use polyloop_session::{Command, Delivery, ItemId, Seq, SessionId, Text, TurnId, 
 use serde::de::DeserializeOwned;
 
 use super::encode::REQUEST_ID_BYTES_MAX;
+use super::wire::bounds;
 use super::wire::client::{self, Kind};
 use crate::ids::Ids;
 use crate::reply::ToolForm;
@@ -72,11 +75,13 @@ fn run(asked: client::Run, client: &Client) -> Result<Asked, Complaint> {
     }
     let thread = asked.thread_id.as_deref().map(thread).transpose()?;
     let answers = asked.approvals == Some(true);
+    let adaptive = adaptive(asked.got_adaptive, asked.got.and_then(|got| got.adaptive))?;
     let options = RunOptions {
         agent: Some(agent(asked.agent)),
-        adaptive: asked.got_adaptive == Some(true),
+        adaptive: adaptive == Some(true),
         cwd: None, // The server looks at the folder first.
-        calls_max: None,
+        calls_max: asked.max_turns.map(NonZeroU32::get),
+        bounds: bounds::wanted(asked.tot, asked.got, adaptive),
         verbose: asked.verbose == Some(true),
         alone: thread.is_none(),
     };
@@ -90,6 +95,16 @@ fn run(asked: client::Run, client: &Client) -> Result<Asked, Complaint> {
     };
     let folder = asked.working_folder.map(Into::into);
     Ok(Asked::new(thread, Ask::Run(Box::new(RunAsk { send, folder }))))
+}
+
+/// It can be said in two places.
+fn adaptive(seed: Option<bool>, own: Option<bool>) -> Result<Option<bool>, Complaint> {
+    match (seed, own) {
+        (Some(one), Some(other)) if one != other => {
+            Err(unread(format!("got.adaptive: {other}, and got_adaptive is {one}; give one")))
+        }
+        _ => Ok(seed.or(own)),
+    }
 }
 
 fn agent(agent: client::Agent) -> Agent {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use polyloop_session::event::{Agent, Origin, RunOptions, Work};
+use polyloop_session::event::{Agent, Origin, Outcome, RunOptions, Work};
 use polyloop_session::item::Part;
 use polyloop_session::state::RESUME_TEXT;
 use polyloop_session::{Event, Growth, LogEntry, MessageId, Seq, SessionId, Text, TurnId};
@@ -22,7 +22,7 @@ mod tool;
 
 use frame::Head;
 pub(super) use frame::REQUEST_ID_BYTES_MAX;
-use run::{Begun, Run};
+use run::{Begun, Left, Run};
 
 /// More than a session queues; a damaged log may hold any number.
 const QUEUED_MESSAGES_MAX: usize = 4096;
@@ -33,6 +33,8 @@ pub(super) struct LoomEncoder {
     /// Messages whose run has not begun.
     queued: BTreeMap<MessageId, Queued>,
     run: Option<Run>,
+    /// Of the run that was interrupted last.
+    left: Option<Left>,
 }
 
 struct Queued {
@@ -73,7 +75,13 @@ impl Queued {
 impl LoomEncoder {
     pub(super) fn new(session: &SessionId) -> LoomEncoder {
         let ids = Ids::new(Some(session));
-        LoomEncoder { session: session.clone(), ids, queued: BTreeMap::new(), run: None }
+        LoomEncoder {
+            session: session.clone(),
+            ids,
+            queued: BTreeMap::new(),
+            run: None,
+            left: None,
+        }
     }
 
     fn queue(&mut self, message: MessageId, queued: Queued) {
@@ -102,6 +110,7 @@ impl LoomEncoder {
             thread: (!alone).then(|| self.session.clone()),
             text,
             agent: agent.unwrap_or_default(),
+            compacts: matches!(work, Work::Compact { .. }),
             verbose: queued.as_ref().is_some_and(|queued| queued.verbose),
             // Who may answer what nobody known began is for the session to say.
             can_approve: queued.is_none_or(|queued| queued.can_approve),
@@ -124,13 +133,24 @@ impl Encoder for LoomEncoder {
                 }
             }
             Event::TurnStarted { work, agent, earlier, cwd: _ } => {
-                let run = self.begin(entry.seq, work, *agent, *earlier);
+                let mut run = self.begin(entry.seq, work, *agent, *earlier);
+                match work {
+                    Work::Message { .. } => self.left = None,
+                    Work::Resume { .. } => {
+                        self.left.take().into_iter().for_each(|left| run.take_up(left));
+                    }
+                    Work::Compact { .. } => {}
+                }
                 run.started(out);
                 self.run = Some(run);
             }
             Event::TurnEnded { outcome, usage } => {
-                if let Some(run) = self.run.take() {
+                if let Some(mut run) = self.run.take() {
                     run.ended(entry, outcome, *usage, self.ids, out);
+                    let interrupted = matches!(outcome, Outcome::Interrupted { .. });
+                    if interrupted && !run.begun.compacts {
+                        self.left = Some(run.leave());
+                    }
                 }
             }
             _ => {

@@ -5,12 +5,16 @@
 
 use serde::Serialize;
 
+pub(super) mod bounds;
 pub(super) mod client;
 mod event;
 mod state;
 
 pub(super) use event::{Arguments, Custom, Event, Exit};
-pub(super) use state::{PendingCall, ReactState, ReactUpdate, StateMessage, ToolOutcome};
+pub(super) use state::{
+    Got, NodeState, PendingCall, ReactState, ReactUpdate, StateMessage, Status, ToolOutcome, Tot,
+    Understood,
+};
 
 /// One event of a run.
 #[derive(Serialize)]

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use polyloop_session::event::{
-    Adopted, CallOutcome, Level, Outcome, Purpose, Setting, Window, Work,
+    Adopted, CallOutcome, Level, LineId, Outcome, Purpose, Setting, Window, Work,
 };
 use polyloop_session::item::{Part, Usage};
 use polyloop_session::wait::Who;
@@ -21,6 +21,7 @@ use super::wire::{
 };
 use crate::Encoder;
 use crate::conn::Out;
+use crate::progress::{self, Progress};
 use crate::tools::unified_name;
 
 mod items;
@@ -46,6 +47,7 @@ pub(super) struct UnifiedEncoder {
     calls: BTreeMap<CallId, Call>,
     items: BTreeMap<ItemId, Item>,
     waits: BTreeMap<WaitId, Wait>,
+    progress: Progress,
     /// What was passed through in this turn.
     raws: u64,
 }
@@ -72,6 +74,7 @@ struct Turn {
 #[derive(Clone, Copy)]
 struct Call {
     purpose: Purpose,
+    line: Option<LineId>,
     tokens_max: u64,
 }
 
@@ -92,16 +95,17 @@ impl UnifiedEncoder {
             Event::MessageDropped { message, by } => self.message_dropped(*message, by, out),
             Event::TurnStarted { work, cwd, .. } => self.turn_started(work, cwd.clone(), out),
             Event::TurnEnded { outcome, usage } => self.turn_ended(outcome, usage, out),
-            Event::CallStarted { purpose, tokens_max, .. } => {
-                let call = Call { purpose: *purpose, tokens_max: *tokens_max };
+            Event::CallStarted { purpose, tokens_max, line, .. } => {
+                let call = Call { purpose: *purpose, line: *line, tokens_max: *tokens_max };
                 self.calls.insert(CallId(entry.seq), call);
             }
             Event::CallEnded { call, outcome, usage } => {
                 self.call_ended(*call, outcome, usage.as_ref(), out);
             }
             Event::ItemStarted { call, item, .. } => {
-                let purpose = self.calls.get(call).map(|call| call.purpose);
-                self.items.insert(ItemId(entry.seq), Item::new(item, purpose));
+                let call = self.calls.get(call);
+                let manner = call.map(|call| progress::manner(item, call.purpose, call.line));
+                self.items.insert(ItemId(entry.seq), Item::new(item, manner));
             }
             Event::ToolProposed { item, args, judgement, answerable, .. } => {
                 if let Some(Item::Tool { name, proposal }) = self.items.get_mut(item) {
@@ -154,6 +158,27 @@ impl UnifiedEncoder {
                 let text = crate::edits::undo_failed(reason);
                 noticed(Level::Warning, &text, crate::edits::UNDO_FAILED_CODE, out);
             }
+            Event::Misread { .. }
+            | Event::Understood { .. }
+            | Event::Expanded { .. }
+            | Event::Scored { .. }
+            | Event::Chosen { .. }
+            | Event::Backtracked { .. }
+            | Event::PathTaken { .. }
+            | Event::Planned { .. }
+            | Event::Judged { .. }
+            | Event::NodeStarted { .. }
+            | Event::Kept { .. }
+            | Event::Refined { .. }
+            | Event::NodeEnded { .. }
+            | Event::Gathered { .. } => {
+                if let Some(told) = self.progress.told(entry) {
+                    items::thought(&told, out);
+                }
+            }
+            Event::Concluded { text, .. } => {
+                out.tell(&AssistantMessage { text, is_final: true });
+            }
             // A client learns of a session from `session_init`, of the rest from what follows:
             // the explanation, the turn's end.
             Event::SessionCreated { .. }
@@ -198,6 +223,7 @@ impl UnifiedEncoder {
 
     fn turn_started(&mut self, work: &Work, cwd: Option<Text>, out: &mut Parts<'_, '_>) {
         self.forget_turn();
+        self.progress.turn_started(work);
         let resumes = matches!(work, Work::Resume { .. });
         if resumes {
             out.tell(&SessionInfo::new(Status::Active));
@@ -218,6 +244,7 @@ impl UnifiedEncoder {
 
     fn turn_ended(&mut self, outcome: &Outcome, usage: &Usage, out: &mut Parts<'_, '_>) {
         let closing = self.turn.as_ref().is_some_and(|turn| turn.closing);
+        self.progress.turn_ended(outcome);
         match outcome {
             Outcome::Completed => out.tell(&TurnCompleted { usage: Tokens::of(usage) }),
             Outcome::Failed { fault } => {
@@ -315,10 +342,15 @@ impl Encoder for UnifiedEncoder {
         let text = body(&turn.id, &turn.told(), out);
         out.message(text);
         // The end of a call is no surprise to whoever knows that it began.
-        for (id, item) in &self.items {
-            if let Item::Tool { name, proposal: Some(proposal) } = item {
-                proposal.tell_started(*id, name, &mut Parts::new(proposal.at, out));
-            }
+        let proposed = self.items.iter().filter_map(|(id, item)| match item {
+            Item::Tool { name, proposal: Some(proposal) } => Some((*id, name, proposal)),
+            Item::Tool { .. } | Item::Text { .. } => None,
+        });
+        let mut proposed: Vec<_> = proposed.collect();
+        // In the order in which others were told.
+        proposed.sort_by_key(|(.., proposal)| proposal.at);
+        for (id, name, proposal) in proposed {
+            proposal.tell_started(id, name, &mut Parts::new(proposal.at, out));
         }
     }
 

@@ -50,6 +50,11 @@ pub enum Action {
         blocks: Vec<(Kind, String)>,
         judged: Vec<Effect>,
     },
+    /// All that is open goes on for some rounds, as a model would have it.
+    Work {
+        seed: Pick,
+        rounds: u8,
+    },
     /// It begins to say something, and fails.
     Fail {
         call: Pick,
@@ -78,6 +83,8 @@ pub enum Action {
     Settle(Reply),
     Interrupt,
     Resume,
+    /// It is stopped, and taken up at once.
+    Again,
     Compact,
     Notice(String),
     Crash,
@@ -173,6 +180,7 @@ fn action() -> impl Strategy<Value = Action> {
         2 => (pick(), judged()).prop_map(|(call, judged)| Action::Answer { call, judged }),
         9 => (pick(), vec((kind(), said()), 1..4), judged())
             .prop_map(|(call, blocks, judged)| Action::Say { call, blocks, judged }),
+        7 => (pick(), 1..12_u8).prop_map(|(seed, rounds)| Action::Work { seed, rounds }),
         6 => (pick(), vec((kind(), said()), 0..3), heal())
             .prop_map(|(call, blocks, heal)| Action::Fail { call, blocks, heal }),
         2 => pick().prop_map(Action::Stopped),
@@ -180,7 +188,7 @@ fn action() -> impl Strategy<Value = Action> {
             .prop_map(|(item, end, seen)| Action::EndTool { item, end, seen }),
         1 => (pick(), any::<bool>(), any::<bool>())
             .prop_map(|(item, seen, answerable)| Action::StopTool { item, seen, answerable }),
-        4 => (said(), any::<bool>(), weighted(0.8, Just(())), weighted(0.5, reply())).prop_map(
+        6 => (said(), any::<bool>(), weighted(0.8, Just(())), weighted(0.5, reply())).prop_map(
             |(text, seen, there, reply)| {
                 Action::Escape { text, seen, answerable: there.is_some(), reply }
             }
@@ -188,6 +196,7 @@ fn action() -> impl Strategy<Value = Action> {
         8 => reply().prop_map(Action::Settle),
         1 => Just(Action::Interrupt),
         1 => Just(Action::Resume),
+        3 => Just(Action::Again),
         3 => Just(Action::Compact),
         2 => said().prop_map(Action::Notice),
         1 => Just(Action::Crash),

@@ -2,8 +2,8 @@
 
 use polyloop_session::context::Strategy as Context;
 use polyloop_session::event::{
-    Adopted, Agent, CallOutcome, Level, Origin, Outcome, Purpose, RunOptions, Setting, Settings,
-    Skipped, Stop, Window, Work,
+    Adopted, Agent, CallOutcome, Level, Origin, Outcome, RunOptions, Setting, Settings, Skipped,
+    Stop, Window, Work,
 };
 use polyloop_session::item::{
     End, Fault, FileChange, ItemKind, Opaque, Operation, Part, ToolResult, Usage,
@@ -21,7 +21,9 @@ pub struct Choices<'a> {
     at: usize,
 }
 
-pub const KINDS: u64 = 34;
+mod search;
+
+pub const KINDS: u64 = 34 + search::KINDS;
 
 impl<'a> Choices<'a> {
     pub fn new(texts: &'a [String], numbers: &'a [u64]) -> Choices<'a> {
@@ -220,6 +222,7 @@ impl<'a> Choices<'a> {
         let run = RunOptions {
             agent: self.agent(),
             adaptive: self.maybe(),
+            bounds: None,
             cwd: self.maybe_text(),
             calls_max: self.maybe().then(|| self.number() as u32),
             verbose: self.maybe(),
@@ -351,12 +354,10 @@ impl<'a> Choices<'a> {
             }
             8 => Event::TurnEnded { outcome: self.outcome(), usage: self.usage() },
             9 => {
-                let wait = WaitId(self.seq());
-                let purpose =
-                    self.one(&[Purpose::Think, Purpose::Explain { wait }, Purpose::Summarise]);
+                let (purpose, line) = (self.purpose(), self.line());
                 let (model, tokens_max) = (self.text(), self.number());
                 let overhead_tokens = self.maybe().then(|| self.number());
-                Event::CallStarted { purpose, model, tokens_max, overhead_tokens }
+                Event::CallStarted { purpose, model, tokens_max, overhead_tokens, line }
             }
             10 => Event::CallEnded {
                 call: CallId(self.seq()),
@@ -414,7 +415,8 @@ impl<'a> Choices<'a> {
                 other => other,
             },
             32 => Event::UndoFailed { reason: self.text() },
-            _ => {
+            34.. => self.search(kind),
+            33 => {
                 let level = self.one(&[Level::Info, Level::Warning]);
                 Event::Noticed { level, text: self.text(), code: self.text() }
             }
@@ -447,6 +449,7 @@ impl<'a> Choices<'a> {
                 tokens_before: self.number(),
                 tokens_after: self.number(),
                 window,
+                line: self.line(),
             };
         }
         Event::Compacted {
@@ -457,6 +460,7 @@ impl<'a> Choices<'a> {
             tokens_before: self.number(),
             tokens_after: self.number(),
             window,
+            line: self.line(),
         }
     }
 

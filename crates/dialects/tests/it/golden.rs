@@ -7,6 +7,7 @@ use polyloop_dialects::agentloop::file::FileEncoder;
 use polyloop_dialects::{Ask, Client, Complaint, Cursor, Dialect};
 use polyloop_session::budget::Budget;
 use polyloop_session::context::{Overhead, Strategy, WindowSize};
+use polyloop_session::strategy::bounds::Bounds;
 use polyloop_session::{Command, Event, Limits, Next, State, WaitRef, decide, next, recover};
 use serde_json::Value;
 
@@ -17,7 +18,7 @@ use super::make::{client_of, wait};
 use super::speaks;
 use super::world::{Moment, Sent, sent, session, values};
 
-const LIMITS: Limits = Limits {
+pub const LIMITS: Limits = Limits {
     queued_messages_max: 10,
     tokens_max: 128_000,
     window: WindowSize::Known,
@@ -27,6 +28,7 @@ const LIMITS: Limits = Limits {
     compact_at: 800,
     overhead: Overhead { instructions: 0, tools: 0 },
     budget: Budget { cost_micros_max: None, tokens_max: None },
+    bounds: Bounds::DEFAULT,
 };
 
 fn each(check: impl Fn(&Scenario) -> Result<(), String>) {

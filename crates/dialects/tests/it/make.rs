@@ -72,6 +72,7 @@ pub fn begun() -> Vec<Event> {
             model: "offline".into(),
             tokens_max: 1_000,
             overhead_tokens: None,
+            line: None,
         },
     ]
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use polyloop_session::budget::Budget;
 use polyloop_session::command::{Send, Target, WaitReply};
 use polyloop_session::context::{Overhead, Strategy, WindowSize};
-use polyloop_session::event::{Level, Purpose, RunOptions, Setting};
+use polyloop_session::event::{Agent, Level, Purpose, RunOptions, Setting};
 use polyloop_session::item::{End, Fault, ItemKind, Opaque, ToolResult};
 use polyloop_session::policy::{Effect, Judgement, Mode, Rule, Says};
 use polyloop_session::retry::TOO_LONG_CODE;
 use polyloop_session::state::{Call, Item, ToolPhase};
+use polyloop_session::strategy::bounds::{Bounds, Judge, Search, Wanted};
 use polyloop_session::wait::Then;
 use polyloop_session::{
     Answerable, CallId, Chance, Command, Delivery, Event, Growth, Heal, ItemId, Limits, LogEntry,
@@ -32,7 +33,11 @@ const LIMITS: Limits = Limits {
     compact_at: 800,
     overhead: Overhead { instructions: 0, tools: 0 },
     budget: Budget { cost_micros_max: None, tokens_max: None },
+    bounds: Bounds::DEFAULT,
 };
+
+/// What models say, of all lengths that make a difference.
+const WORDS: [&str; 4] = ["yes", "no🦀", "perhaps\n\nso", "é"];
 
 /// Stands in all that only providers may see.
 pub const SEALED: &str = "sealed";
@@ -108,6 +113,12 @@ impl Play {
                 self.write(*call, blocks);
                 self.answer(*call, judged);
             }
+            Action::Work { seed, rounds } => {
+                for round in 0..*rounds {
+                    self.advance();
+                    self.work(usize::from(*seed) + usize::from(round));
+                }
+            }
             Action::Fail { call, blocks, heal } => {
                 self.write(*call, blocks);
                 let fault = match heal {
@@ -137,9 +148,23 @@ impl Play {
                 reply.iter().for_each(|reply| self.settle(reply));
             }
             Action::Settle(reply) => self.settle(reply),
-            Action::Interrupt => {
-                let (turn, reason) = (None, "enough".into());
-                self.command(Command::Interrupt { turn, reason, by: who() });
+            Action::Interrupt => self.interrupt(),
+            Action::Again => {
+                self.interrupt();
+                self.advance();
+                for call in self.calls() {
+                    self.report(Report::CallStopped { call });
+                }
+                while let [_, ..] = self.items(|i| i.tool.is_some(), |id, _| id)[..] {
+                    let before = self.now.state.last_seq();
+                    self.end_tool(0, End::Interrupted, false);
+                    self.advance();
+                    if self.now.state.last_seq() == before {
+                        break;
+                    }
+                }
+                self.advance();
+                self.command(Command::Resume { by: who() });
             }
             Action::Resume => self.command(Command::Resume { by: who() }),
             Action::Compact => self.command(Command::Compact { by: who() }),
@@ -162,6 +187,11 @@ impl Play {
         }
     }
 
+    fn interrupt(&mut self) {
+        let (turn, reason) = (None, "enough".into());
+        self.command(Command::Interrupt { turn, reason, by: who() });
+    }
+
     fn settle(&mut self, reply: &Reply) {
         let (wait, reply, by) = (WaitRef::Presented, wait_reply(reply), who());
         self.command(Command::Settle { wait, reply, by });
@@ -170,8 +200,7 @@ impl Play {
     fn say_to(&mut self, text: &str, delivery: Delivery, run: bool) {
         let (content, origin) = (parts(text), origin());
         let (client_ref, tokens) = (Some("m".into()), 90);
-        let verbose = text.len().is_multiple_of(2);
-        let run = run.then(|| Box::new(RunOptions { verbose, ..RunOptions::default() }));
+        let run = run.then(|| Box::new(run_of(text)));
         let send = Send { content, origin, client_ref, delivery, tokens, run };
         self.command(Command::Send(Box::new(send)));
     }
@@ -220,15 +249,60 @@ impl Play {
     }
 
     fn write(&mut self, call: Pick, blocks: &[(Kind, String)]) {
+        let of = choose(&self.calls(), call);
+        let turn = self.now.state.turn();
+        let purpose = of.and_then(|of| turn?.calls.get(&of)).map(|call| call.purpose);
         for (number, (kind, text)) in blocks.iter().enumerate() {
             self.begin(call, *kind);
             let last = self.growing().last().copied();
-            self.grow(last, &written(*kind, text));
+            self.grow(last, &written(*kind, purpose, text));
             let open = self.items(|item| item.tool.is_none(), |_, item| (item.call, item.block));
             let whole = number == 1 || text.is_empty();
             if let Some((call, block)) = open.last().filter(|_| whole) {
                 self.end_block(*call, *block);
             }
+        }
+    }
+
+    /// All open calls are answered side by side, and running tools end.
+    fn work(&mut self, seed: usize) {
+        let turn = self.now.state.turn();
+        let calls = turn.map(|turn| turn.calls.iter().map(|(id, call)| (*id, call.purpose)));
+        let calls: Vec<(CallId, Purpose)> = calls.into_iter().flatten().collect();
+        let mut open = Vec::new();
+        for (at, (call, purpose)) in calls.iter().enumerate() {
+            let looks = purpose.is_step() && (seed + at).is_multiple_of(3);
+            let kind = if looks { tool("bash") } else { ItemKind::Text };
+            let text =
+                if looks { "{}".into() } else { fitting(Some(*purpose), WORDS[(seed + at) % 4]) };
+            let block = self.now.state.last_seq().0 as u32;
+            self.report(Report::BlockStarted { call: *call, block, kind });
+            let item = self.now.state.turn().and_then(|turn| turn.item_of(*call, block));
+            let stream = if looks { Stream::Args } else { Stream::Text };
+            open.extend(item.map(|item| (item, stream, text)));
+        }
+        for second in [false, true] {
+            for (item, stream, text) in &open {
+                let (first, rest) = text.split_at(text.floor_char_boundary(text.len() / 2));
+                self.grow(Some((*item, *stream)), if second { rest } else { first });
+            }
+        }
+        let count = calls.len();
+        for at in 0..count {
+            let (call, _) = calls[(at + seed) % count];
+            let at = self.calls().iter().position(|open| *open == call);
+            if let Some(at) = at.and_then(|at| Pick::try_from(at).ok()) {
+                self.answer(at, &[Effect::Read]);
+                self.advance();
+            }
+        }
+        let runs = |i: &Item| matches!(i.tool, Some(ToolPhase::Running { .. }));
+        for item in self.items(runs, |id, _| id) {
+            self.grow(Some((item, Stream::Output)), "out");
+            let result = ToolResult { exit_code: Some(0), ..ToolResult::default() };
+            let (end, result) = (End::Whole, Box::new(result));
+            self.report(Report::ToolEnded { item, end, result });
+            self.advance();
         }
     }
 
@@ -275,8 +349,11 @@ impl Play {
     /// A command runs in the sandbox, prints this, and is stopped.
     fn escape(&mut self, text: &str, seen: bool, approvals: bool) {
         self.command(Command::SetMode { mode: Mode::FullAuto, by: who() });
-        self.write(0, &[(Kind::Tool, "{}".into())]);
-        self.answer(0, &[Effect::Execute]);
+        let open = self.now.state.turn().into_iter().flat_map(|turn| turn.calls.values());
+        let steps = open.enumerate().filter(|(_, call)| call.purpose == Purpose::Think);
+        let Some(call) = steps.last().and_then(|(at, _)| Pick::try_from(at).ok()) else { return };
+        self.write(call, &[(Kind::Tool, "{}".into())]);
+        self.answer(call, &[Effect::Execute]);
         self.advance();
         let runs = |item: &Item| matches!(item.tool, Some(ToolPhase::Running { .. }));
         let running = self.items(runs, |id, _| (id, Stream::Output));
@@ -350,14 +427,65 @@ fn effect_of(item: &Item) -> Option<Effect> {
 }
 
 /// What a model writes in a block of that kind.
-fn written(kind: Kind, text: &str) -> String {
+fn written(kind: Kind, purpose: Option<Purpose>, text: &str) -> String {
     match kind {
+        // Not always what was asked for.
+        Kind::Text if text.len() % 4 != 3 => fitting(purpose, text),
         Kind::Text | Kind::Reasoning | Kind::Tool => text.to_string(),
         Kind::Question => {
             let options = json!([{"label": "Red"}, {"label": "Blue", "description": "like sky"}]);
             json!({"questions": [{"question": text, "options": options}]}).to_string()
         }
         Kind::Plan => json!({ "plan": text }).to_string(),
+    }
+}
+
+/// What answers a strategy's question.
+fn fitting(purpose: Option<Purpose>, text: &str) -> String {
+    let odd = !text.len().is_multiple_of(2);
+    match purpose {
+        Some(Purpose::Information) => json!({"constraints": [text], "context": text}).to_string(),
+        Some(Purpose::Expand { .. }) => {
+            let thought = |end: bool| json!({"thought": text, "final": end});
+            json!({"thoughts": [thought(false), thought(odd)]}).to_string()
+        }
+        Some(Purpose::Value { .. } | Purpose::Score { .. }) => {
+            format!("{text}\n{}/10", text.len() % 3 * 5)
+        }
+        Some(Purpose::Vote { .. }) => format!("{text}\n{}", 1 + text.len() % 2),
+        Some(Purpose::Judge { .. }) => if odd { "complex" } else { "simple" }.to_string(),
+        Some(Purpose::Plan { .. }) => {
+            let needs = if odd { json!(["a"]) } else { json!([]) };
+            let second = json!({"id": "b", "task": text, "needs": needs, "refine": 1});
+            json!({"nodes": [{"id": "a", "task": text, "attempts": 2}, second]}).to_string()
+        }
+        _ => text.to_string(),
+    }
+}
+
+/// A run of any agent, in small bounds.
+fn run_of(text: &str) -> RunOptions {
+    let size = text.len();
+    let agents = [Agent::React, Agent::Tot, Agent::Got, Agent::React, Agent::Dup, Agent::Got];
+    let agent = agents[size % agents.len()];
+    let search = if size % 8 < 4 { Search::Breadth } else { Search::Depth };
+    let judge = if size.is_multiple_of(3) { Judge::Vote } else { Judge::Value };
+    let bounds = Wanted {
+        tot_proposals: Some(2),
+        tot_samples: Some(1 + size as u32 / 6 % 2),
+        tot_beam: Some(1 + size as u32 / 4 % 2),
+        tot_depth: Some(2),
+        tot_search: Some(search),
+        tot_judge: Some(judge),
+        got_nodes_total: Some(12),
+        ..Wanted::default()
+    };
+    RunOptions {
+        agent: Some(agent),
+        adaptive: size % 8 > 3,
+        verbose: size.is_multiple_of(2),
+        bounds: Some(Box::new(bounds)),
+        ..RunOptions::default()
     }
 }
 

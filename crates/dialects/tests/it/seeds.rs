@@ -338,6 +338,7 @@ fn context_compacted(text: &str) {
         tokens_before: 98_234,
         tokens_after: 12_456,
         window,
+        line: None,
     };
     let frames = frames(after([compacted]));
     is_like(text, frames.into_iter().find(|f| f["type"] == "context_compacted").unwrap());

@@ -82,7 +82,9 @@ impl Reader {
             _ => return (None, Some(placeless(frame))),
         };
         let (id, text) = (frame["id"].as_str().unwrap(), frame[field].as_str().unwrap());
-        let key = unified_place(id).or_else(|| self.unified_whole(id));
+        // What is thought is streamed; a sentence about it is none of its characters.
+        let whole = || self.unified_whole(id).filter(|_| frame["type"] == "assistant_message");
+        let key = unified_place(id).or_else(whole);
         let mut other = placeless(frame);
         other[field] = "".into();
         let text = key.map(|key| (key, text.to_string())).filter(|(_, text)| !text.is_empty());
@@ -121,7 +123,10 @@ fn loom_text(frame: &Sent) -> Option<(Key, String)> {
         "tool_output" => (Stream::Output, "content"),
         _ => return None,
     };
-    Some(((frame.item?, stream), event[field].as_str()?.to_string()))
+    // What an opinion is followed by is none of its characters.
+    let parts = event["content"] == "\n\n" && event["id"] == "think_evaluate";
+    let item = frame.item.filter(|_| !parts)?;
+    Some(((item, stream), event[field].as_str()?.to_string()))
 }
 
 /// Characters are named by their place: `evt-12t57`.
@@ -182,8 +187,8 @@ pub fn opening(dialect: &dyn Dialect, frames: &[&Sent], turn: &Turn) -> Vec<Valu
                 frames.iter().any(exit)
             };
             let mut all = told(&|frame| {
-                let enters = event(frame, "node_enter") && !left(&frame["event"]["node_id"]);
-                event(frame, "run_start") || enters
+                let enters = event(frame, "node_enter") || event(frame, "got_node_start");
+                event(frame, "run_start") || enters && !left(&frame["event"]["node_id"])
             });
             for item in turn.items.keys() {
                 let of = |frame: &Value| frame["event"]["call_id"] == format!("call_{item}");
@@ -246,7 +251,7 @@ pub fn streams(dialect: &dyn Dialect) -> bool {
 /// Whether an entry says a stream whole, after which it is not sent again.
 pub fn ends((item, stream): Key, entry: &LogEntry) -> bool {
     match &entry.event {
-        Event::Adopted { .. } => entry.seq == item.0,
+        Event::Adopted { .. } | Event::Concluded { .. } => entry.seq == item.0,
         Event::ItemCompleted { item: of, .. } => *of == item,
         Event::ToolProposed { item: of, .. } => *of == item && stream == Stream::Args,
         _ => false,
@@ -260,7 +265,9 @@ pub fn whole((item, stream): Key, entry: &LogEntry) -> Option<String> {
         Event::ToolProposed { item: of, args, .. } if *of == item && stream == Stream::Args => {
             Some(args.to_string())
         }
-        Event::Adopted { piece: Some(Adopted::Agent { text }) } if entry.seq == item.0 => {
+        Event::Adopted { piece: Some(Adopted::Agent { text }) } | Event::Concluded { text, .. }
+            if entry.seq == item.0 =>
+        {
             Some(text.to_string())
         }
         _ => None,
@@ -275,7 +282,9 @@ pub fn live((item, stream): Key, live: &Live) -> Option<String> {
 /// Whether the same message may be sent twice in a session: some have no ids.
 pub fn recurs(dialect: &dyn Dialect, frame: &Value) -> bool {
     let unnamed = frame["type"] == "error" && frame.get("id").is_none();
-    dialect.name() == "chat" || frame["event"]["type"] == "custom" || unnamed
+    let event = frame["event"]["type"].as_str().unwrap_or_default();
+    let recurs = ["custom", "usage", "thought_chunk"].contains(&event);
+    dialect.name() == "chat" || recurs || unnamed
 }
 
 /// Whether an error that one client is sent has the dialect's shape.

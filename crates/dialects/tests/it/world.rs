@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use polyloop_dialects::{Cursor, Dialect, Frame, Own, View};
-use polyloop_session::event::Work;
+use polyloop_session::event::{Agent, Work};
 use polyloop_session::{Event, ItemId, Live, LogEntry, Seq, SessionId, State, Update, WaitId};
 use serde_json::Value;
 
@@ -113,10 +113,11 @@ impl Moment {
             Update::Grew(growth) => self.live.grow(growth),
             Update::Logged(entry) => {
                 self.state.apply(entry);
-                match &entry.event {
-                    Event::TurnStarted { .. } => self.turns.push(entry.seq),
-                    Event::ItemCompleted { item, .. } => self.live.close(*item),
-                    _ => {}
+                if entry.event.is_beginning() {
+                    self.turns.push(entry.seq);
+                }
+                if let Event::ItemCompleted { item, .. } = &entry.event {
+                    self.live.close(*item);
                 }
                 self.log.push(entry.clone());
             }
@@ -126,14 +127,15 @@ impl Moment {
     /// The entry after which a client's view must be fed.
     fn from(&self, since: Option<Seq>) -> Seq {
         let head = self.state.last_seq();
-        match since {
-            None => self.state.turn().map_or(head, |turn| turn.id.0.before()),
-            Some(since) => {
-                let before = self.turns.partition_point(|turn| *turn <= since.min(head));
-                let turn = before.checked_sub(1).and_then(|at| self.turns.get(at));
-                turn.map_or(Seq::NONE, |turn| turn.before())
-            }
-        }
+        let left = self.state.interrupted().is_some_and(|left| left.agent != Agent::React);
+        let since = match since {
+            None if self.state.turn().is_none() && !left => return head,
+            None => head,
+            Some(since) => since.min(head),
+        };
+        let before = self.turns.partition_point(|turn| *turn <= since);
+        let turn = before.checked_sub(1).and_then(|at| self.turns.get(at));
+        turn.map_or(Seq::NONE, |turn| turn.before())
     }
 
     /// What a client that attaches now is sent before it goes on with what comes.

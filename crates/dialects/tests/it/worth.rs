@@ -16,8 +16,8 @@ use super::runner::try_all;
 use super::speaks;
 use super::world::sent;
 
-const CASES: u32 = 250;
-const HAPPENS: [&str; 9] = [
+const CASES: u32 = 1_200;
+const HAPPENS: [&str; 13] = [
     "made again",
     "made again after a text",
     "compacted inside a turn",
@@ -27,6 +27,10 @@ const HAPPENS: [&str; 9] = [
     "run outside",
     "denied after it ran",
     "denied by a rule",
+    "a path is taken",
+    "a sub-task is split",
+    "an answer is improved",
+    "a search is taken up",
 ];
 
 /// What a client could stumble over: an attempt whose text was shown, a summary on the way.
@@ -36,7 +40,15 @@ fn happened(updates: &[Update]) -> Vec<&'static str> {
     for update in updates {
         let Update::Logged(entry) = update else { continue };
         match &entry.event {
-            Event::TurnStarted { work, .. } => compacts = matches!(work, Work::Compact { .. }),
+            Event::TurnStarted { work, agent, .. } => {
+                compacts = matches!(work, Work::Compact { .. });
+                if matches!(work, Work::Resume { .. }) && agent.is_some() {
+                    met.push(HAPPENS[12]);
+                }
+            }
+            Event::PathTaken { .. } => met.push(HAPPENS[9]),
+            Event::Planned { parent: Some(_), .. } => met.push(HAPPENS[10]),
+            Event::Refined { text: Some(_), .. } => met.push(HAPPENS[11]),
             Event::CallStarted { .. } => shown = false,
             Event::ItemCompleted { end: End::Discarded, text, .. } => shown |= !text.is_empty(),
             Event::CallEnded { outcome: CallOutcome::Retried { .. }, .. } => {

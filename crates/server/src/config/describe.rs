@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use super::search;
 use super::settings::{self, Setting};
 use super::{Config, Model, ModelAccess, Secret};
 
@@ -35,6 +36,9 @@ impl Config {
             ),
             (settings::WEB_PRIVATE_ADDRESSES.name, self.web_private_addresses.to_string()),
             word(&settings::CHAT_BROADCAST, self.chat_broadcast.word()),
+        ]);
+        rows.extend(search::describe(&self.bounds));
+        rows.extend([
             path(&settings::SESSION_STORE_PATH, self.session_store.as_deref()),
             path(&settings::TODOS_STORE_PATH, self.todos_store.as_deref()),
             path(&settings::USER_MESSAGE_DB, self.user_message_db.as_deref()),
@@ -57,6 +61,8 @@ impl Config {
             (settings::MAX_MESSAGE_BYTES.name, self.limits.message_bytes_max.to_string()),
             (settings::MAX_CONNECTIONS.name, self.limits.connections_max.to_string()),
             (settings::MAX_QUEUED_MESSAGES.name, self.limits.queued_messages_max.to_string()),
+            (settings::MAX_TURNS.name, self.calls_max.to_string()),
+            (settings::MAX_CALLS_AT_ONCE.name, self.bounds.calls_at_once.to_string()),
         ]);
         rows
     }

@@ -12,7 +12,9 @@ use super::source::{Reader, shown};
 use super::value::{
     self, AgentKind, ApprovalMode, ChatBroadcast, ContextStrategy, LogFormat, LogLevel,
 };
-use super::{Access, Approval, Budget, Config, Context, Limits, Log, Model, provider};
+use super::{
+    Access, Approval, Bounds, Budget, Config, Context, Limits, Log, Model, provider, search,
+};
 
 /// What could be read; a part is missing where a problem was noted.
 pub struct Parts {
@@ -21,6 +23,8 @@ pub struct Parts {
     workspace_roots: Vec<PathBuf>,
     pub model: Option<Model>,
     agent: Option<AgentKind>,
+    bounds: Option<Bounds>,
+    calls_max: Option<u32>,
     approval: Option<Approval>,
     auto_resume: Option<bool>,
     web_private_addresses: Option<bool>,
@@ -49,6 +53,8 @@ pub(super) fn parts(reader: &mut Reader<'_>) -> Parts {
         workspace_roots: reader.list(&settings::WORKSPACE_ROOTS, root),
         model: provider::read(reader),
         agent: reader.required(&settings::AGENT, |text| AgentKind::parse(&lower(text))),
+        bounds: search::read(reader),
+        calls_max: required_number(reader, &settings::MAX_TURNS),
         approval: read_approval(reader),
         auto_resume: reader.required(&settings::AUTO_RESUME, value::switch),
         web_private_addresses: reader.required(&settings::WEB_PRIVATE_ADDRESSES, value::switch),
@@ -79,6 +85,8 @@ impl Parts {
             workspace_roots: self.workspace_roots,
             model: self.model?,
             agent: self.agent?,
+            bounds: self.bounds?,
+            calls_max: self.calls_max?,
             instructions_file: self.instructions_file,
             rules_file: self.rules_file,
             own_files: self.own_files,

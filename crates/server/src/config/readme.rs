@@ -17,6 +17,7 @@ fn row(setting: &Setting) -> String {
         Kind::Word { words, .. } => code_list(words),
         Kind::Switch => code_list(&["true", "false"]),
         Kind::Fraction => "above 0, up to 1".to_owned(),
+        Kind::Part => "0 to 1".to_owned(),
         Kind::Dollars => "dollars, above 0".to_owned(),
         Kind::Number { unit: "", min, max, .. } => format!("{min}–{max}"),
         Kind::Number { unit, min, max, .. } => format!("{min}–{max} {unit}"),

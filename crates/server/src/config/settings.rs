@@ -6,8 +6,10 @@
 //! the setting has an effect.
 
 use super::value::{
-    AgentKind, ApprovalMode, ChatBroadcast, ContextStrategy, LogFormat, LogLevel, Provider, WireApi,
+    AgentKind, ApprovalMode, ChatBroadcast, ContextStrategy, LogFormat, LogLevel, Provider,
+    TotJudge, TotSearch, WireApi,
 };
+use polyloop_session::strategy::bounds::BOUND_MAX;
 
 /// The one model that PROVIDER=offline has.
 pub const OFFLINE_MODEL: &str = "offline";
@@ -56,6 +58,8 @@ pub enum Kind {
     },
     /// More than 0 and at most 1.
     Fraction,
+    /// From 0 to 1.
+    Part,
     /// An amount of money above 0.
     Dollars,
     Switch,
@@ -101,7 +105,7 @@ macro_rules! settings {
 }
 
 use Kind::{BaseUrl, Directories, Directory, Dollars, File, Fraction, Host, HostAndPort};
-use Kind::{HostNames, Origins, ProxyUrl, Secret, Switch, Text, Token};
+use Kind::{HostNames, Origins, Part, ProxyUrl, Secret, Switch, Text, Token};
 use Preset::{Is, Unset};
 
 settings! {
@@ -156,7 +160,7 @@ settings! {
     }
     Agent {
         AGENT "agent", word("an agent", AgentKind::WORDS), Is("react"),
-            "How a turn is worked; this version has react only";
+            "How a turn is worked, where neither session nor run says; see Agents";
         TOOL_USE_APPROVAL_MODE "tool-use-approval-mode",
             word("a mode", ApprovalMode::WORDS), Is("suggest"),
             "What runs without asking; an invalid value is reported and means suggest";
@@ -178,6 +182,42 @@ settings! {
             "Let web_fetcher reach addresses that are not on the public internet";
         CHAT_BROADCAST "chat-broadcast", word("a scope", ChatBroadcast::WORDS), Is("all"),
             "Who of the chat clients is told what: all of them everything, or each its sessions";
+    }
+    Search {
+        TOT_SEARCH "tot-search", word("a search", TotSearch::WORDS), Is("breadth"),
+            "The best few of each depth, or the best one first and down to its end";
+        TOT_JUDGE "tot-judge", word("a way to judge", TotJudge::WORDS), Is("value"),
+            "Each thought is judged by itself, or all of a round together";
+        TOT_PROPOSALS "tot-proposals", count("a number of thoughts", 1), Is("3"),
+            "Thoughts that are proposed to follow one";
+        TOT_SAMPLES "tot-samples", count("a number of opinions", 1), Is("1"),
+            "Opinions that are asked of each thought, or votes of each round";
+        TOT_BEAM "tot-beam", count("a number of thoughts", 1), Is("2"),
+            "Thoughts that a breadth-first search goes on from";
+        TOT_DEPTH "tot-depth", count("a number of thoughts", 1), Is("3"),
+            "Thoughts from the first to the last";
+        TOT_PRUNE "tot-prune", Part, Is("0.2"),
+            "What is worth less is not followed";
+        TOT_ACCEPT "tot-accept", Part, Is("0.7"),
+            "What ends a depth-first search";
+        TOT_STEPS "tot-steps", count("a number of steps", 0), Is("4"),
+            "Steps with tools that read before a branch must propose";
+        GOT_ADAPTIVE "got-adaptive", Switch, Is("false"),
+            "Judge each sub-task first, and split what is too much for one";
+        GOT_NODES "got-nodes", count("a number of sub-tasks", 1), Is("8"),
+            "Sub-tasks in one graph";
+        GOT_NODES_TOTAL "got-nodes-total", count("a number of sub-tasks", 1), Is("32"),
+            "Sub-tasks in all graphs of a turn";
+        GOT_LAYERS "got-layers", count("a number of layers", 1), Is("6"),
+            "Sub-tasks that wait for one another, one after the other";
+        GOT_DEPTH "got-depth", count("a depth", 1), Is("2"),
+            "Graphs inside one another";
+        GOT_ATTEMPTS "got-attempts", count("a number of answers", 1), Is("3"),
+            "Answers that a sub-task may try";
+        GOT_REFINE "got-refine", count("a number of rounds", 0), Is("2"),
+            "How often an answer may be worked over";
+        GOT_STEPS "got-steps", count("a number of steps", 1), Is("20"),
+            "Steps of one sub-task";
     }
     Storage {
         SESSION_STORE_PATH "session-store-path", Directory, Unset("sessions live in memory"),
@@ -226,6 +266,11 @@ settings! {
         MAX_QUEUED_MESSAGES "max-queued-messages",
             number("a number of messages", "", 1, 10_000), Is("32"),
             "User messages that may wait in a session; further ones are refused";
+        MAX_TURNS "max-turns", number("a number of model calls", "", 1, 1_000_000), Is("200"),
+            "Model calls that one turn may make; a search keeps a quarter of them for the answer";
+        MAX_CALLS_AT_ONCE "max-calls-at-once",
+            count("a number of model calls", 1), Is("8"),
+            "Model calls of one turn that are open at the same time";
     }
 }
 
@@ -235,6 +280,11 @@ const fn word(what: &'static str, words: &'static [&'static str]) -> Kind {
 
 const fn number(what: &'static str, unit: &'static str, min: u64, max: u64) -> Kind {
     Kind::Number { what, unit, min, max }
+}
+
+/// A bound of a search.
+const fn count(what: &'static str, min: u64) -> Kind {
+    number(what, "", min, BOUND_MAX as u64)
 }
 
 impl Setting {
@@ -279,7 +329,7 @@ impl Kind {
     pub fn what(self) -> &'static str {
         match self {
             Kind::Word { what, .. } | Kind::Number { what, .. } => what,
-            Fraction => "a fraction",
+            Fraction | Part => "a fraction",
             Dollars => "an amount of dollars",
             Switch => "a switch",
             Host | HostAndPort => "an address",
@@ -305,6 +355,7 @@ impl Kind {
                 format!("a number of {unit} from {min} to {max}")
             }
             Fraction => "a number above 0 and up to 1, such as 0.8".to_owned(),
+            Part => "a number from 0 to 1, such as 0.2".to_owned(),
             Dollars => "a number above 0 and up to 1000000, such as 2.50".to_owned(),
             Switch => one_of(&["true", "false"]),
             Host => "an IP address such as 127.0.0.1 or ::1, or localhost".to_owned(),
@@ -339,7 +390,7 @@ impl Kind {
             Kind::Number { unit: "seconds", .. } => "SECONDS",
             Kind::Number { unit: "bytes", .. } => "BYTES",
             Kind::Number { .. } => "NUMBER",
-            Fraction => "FRACTION",
+            Fraction | Part => "FRACTION",
             Dollars => "DOLLARS",
             Switch => "BOOL",
             Host => "ADDRESS",

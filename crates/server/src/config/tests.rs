@@ -125,6 +125,23 @@ fn presets_hold_when_nothing_is_given() {
         ("COMMAND_TIMEOUT_SECS", "120"),
         ("WEB_PRIVATE_ADDRESSES", "false"),
         ("CHAT_BROADCAST", "all"),
+        ("TOT_SEARCH", "breadth"),
+        ("TOT_JUDGE", "value"),
+        ("TOT_PROPOSALS", "3"),
+        ("TOT_SAMPLES", "1"),
+        ("TOT_BEAM", "2"),
+        ("TOT_DEPTH", "3"),
+        ("TOT_PRUNE", "0.2"),
+        ("TOT_ACCEPT", "0.7"),
+        ("TOT_STEPS", "4"),
+        ("GOT_ADAPTIVE", "false"),
+        ("GOT_NODES", "8"),
+        ("GOT_NODES_TOTAL", "32"),
+        ("GOT_LAYERS", "6"),
+        ("GOT_DEPTH", "2"),
+        ("GOT_ATTEMPTS", "3"),
+        ("GOT_REFINE", "2"),
+        ("GOT_STEPS", "20"),
         ("SESSION_STORE_PATH", "(not set)"),
         ("TODOS_STORE_PATH", "(not set)"),
         ("USER_MESSAGE_DB", "(not set)"),
@@ -141,6 +158,8 @@ fn presets_hold_when_nothing_is_given() {
         ("MAX_MESSAGE_BYTES", "8388608"),
         ("MAX_CONNECTIONS", "10000"),
         ("MAX_QUEUED_MESSAGES", "32"),
+        ("MAX_TURNS", "200"),
+        ("MAX_CALLS_AT_ONCE", "8"),
     ];
     assert_eq!(config.describe(), expected.map(|(name, value)| (name, value.to_owned())));
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
@@ -167,6 +186,24 @@ const GIVEN: &[(&str, &str, &str)] = &[
     ("HTTP_PROXY", "http://u:p@proxy.example", "(set, hidden)"),
     ("NO_PROXY", "localhost,.example", "localhost,.example"),
     ("AGENT", "React", "react"),
+    ("AGENT", "tot", "tot"),
+    ("TOT_SEARCH", "Depth", "depth"),
+    ("TOT_JUDGE", "vote", "vote"),
+    ("TOT_PROPOSALS", "5", "5"),
+    ("TOT_SAMPLES", "2", "2"),
+    ("TOT_BEAM", "100", "100"),
+    ("TOT_DEPTH", "1", "1"),
+    ("TOT_PRUNE", "0", "0"),
+    ("TOT_ACCEPT", "0.95", "0.95"),
+    ("TOT_STEPS", "0", "0"),
+    ("GOT_ADAPTIVE", "true", "true"),
+    ("GOT_NODES", "12", "12"),
+    ("GOT_NODES_TOTAL", "99", "99"),
+    ("GOT_LAYERS", "4", "4"),
+    ("GOT_DEPTH", "3", "3"),
+    ("GOT_ATTEMPTS", "1", "1"),
+    ("GOT_REFINE", "0", "0"),
+    ("GOT_STEPS", "7", "7"),
     ("TOOL_USE_APPROVAL_MODE", "auto-edit", "auto-edit"),
     ("TOOL_USE_APPROVAL_MODE", "full-auto", "full-auto"),
     ("ALLOW_BYPASS", "1", "true"),
@@ -192,6 +229,8 @@ const GIVEN: &[(&str, &str, &str)] = &[
     ("MAX_MESSAGE_BYTES", "1024", "1024"),
     ("MAX_CONNECTIONS", "1", "1"),
     ("MAX_QUEUED_MESSAGES", "10000", "10000"),
+    ("MAX_TURNS", "30", "30"),
+    ("MAX_CALLS_AT_ONCE", "1", "1"),
 ];
 
 #[test]
@@ -227,6 +266,14 @@ fn every_setting_is_tried_here() {
         let is_given = GIVEN.iter().any(|(name, ..)| *name == setting.name);
         assert!(is_given || tried_elsewhere.contains(&setting.name), "{}", setting.name);
     }
+}
+
+#[test]
+fn nothing_set_is_what_sessions_take_for_the_default() {
+    use polyloop_session::state::CALLS_PER_TURN_MAX;
+    use polyloop_session::strategy::bounds::Bounds;
+    let config = Start::offline().config();
+    assert_eq!((config.bounds, config.calls_max), (Bounds::DEFAULT, CALLS_PER_TURN_MAX));
 }
 
 #[test]
@@ -317,7 +364,21 @@ fn a_bad_value_is_named_with_what_is_allowed() {
             "sk hunter2",
             "the value is not a key; use letters, digits and signs without spaces",
         ),
-        ("AGENT", "cot", r#""cot" is not an agent; use react"#),
+        ("AGENT", "cot", r#""cot" is not an agent; use react, dup, tot or got"#),
+        ("TOT_SEARCH", "wide", r#""wide" is not a search; use breadth or depth"#),
+        ("TOT_JUDGE", "me", r#""me" is not a way to judge; use value or vote"#),
+        ("TOT_BEAM", "0", r#""0" is not a number of thoughts; use a number from 1 to 100"#),
+        ("TOT_DEPTH", "101", r#""101" is not a number of thoughts; use a number from 1 to 100"#),
+        ("TOT_STEPS", "-1", r#""-1" is not a number of steps; use a number from 0 to 100"#),
+        ("TOT_PRUNE", "1.1", r#""1.1" is not a fraction; use a number from 0 to 1, such as 0.2"#),
+        ("GOT_ADAPTIVE", "deep", r#""deep" is not a switch; use true or false"#),
+        ("GOT_NODES", "1e2", r#""1e2" is not a number of sub-tasks; use a number from 1 to 100"#),
+        ("MAX_TURNS", "0", r#""0" is not a number of model calls; use a number from 1 to 1000000"#),
+        (
+            "MAX_CALLS_AT_ONCE",
+            "101",
+            r#""101" is not a number of model calls; use a number from 1 to 100"#,
+        ),
         ("CHAT_BROADCAST", "none", r#""none" is not a scope; use all or session"#),
         (
             "WORKSPACE_ROOTS",

@@ -75,6 +75,23 @@ words! {
     /// The strategy of a session that names none.
     AgentKind {
         React = "react",
+        Dup = "dup",
+        Tot = "tot",
+        Got = "got",
+    }
+}
+words! {
+    /// Which way a tree is searched.
+    TotSearch {
+        Breadth = "breadth",
+        Depth = "depth",
+    }
+}
+words! {
+    /// How thoughts are weighed.
+    TotJudge {
+        Value = "value",
+        Vote = "vote",
     }
 }
 words! {
@@ -167,6 +184,10 @@ pub(super) fn number<T: TryFrom<u64>>(text: &str, min: u64, max: u64) -> Option<
 }
 
 /// More than 0 and at most 1.
+pub(super) fn part(text: &str) -> Option<f64> {
+    text.parse().ok().filter(|part: &f64| (0.0..=1.0).contains(part))
+}
+
 pub(super) fn fraction(text: &str) -> Option<f64> {
     text.parse().ok().filter(|&fraction: &f64| fraction > 0.0 && fraction <= 1.0)
 }

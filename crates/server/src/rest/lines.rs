@@ -45,8 +45,10 @@ pub async fn read(
     if limit == Some(0) {
         return error(StatusCode::BAD_REQUEST, "limit: use a whole number from 1 on");
     }
-    let (lines, spent) = match app.sessions.summary(&id).await {
-        Ok(Some(summary)) => (summary.lines, summary.spent),
+    let (lines, agent, spent) = match app.sessions.summary(&id).await {
+        Ok(Some(summary)) => {
+            (summary.lines, summary.named.agent.unwrap_or_default(), summary.spent)
+        }
         Ok(None) => return not_found(),
         Err(failure) => return store_failed(&failure),
     };
@@ -62,7 +64,9 @@ pub async fn read(
     let usage =
         Cost::of(spent.calls, &spent.usage).and_then(|usage| serde_json::to_string(&usage).ok());
     let usage = usage.map(|usage| format!("\"usage\":{usage},")).unwrap_or_default();
-    let head = Bytes::from(format!("{{\"id\":\"{id}\",{usage}\"events\":["));
+    let agent = agent.name();
+    let head = format!("{{\"id\":\"{id}\",\"agent\":\"{agent}\",{usage}\"events\":[");
+    let head = Bytes::from(head);
     let path = format!("/sessions/{id}");
     let body = Body::from_stream(
         stream::iter([Ok::<_, std::io::Error>(head)]).chain(pages(app, id, from, upto)),

@@ -40,7 +40,7 @@ impl Teller {
     }
 
     pub fn head(&self, summary: &Summary) -> String {
-        let title = summary.title.as_deref().unwrap_or(self.id.as_str());
+        let title = summary.named.title.as_deref().unwrap_or(self.id.as_str());
         let (start, last) = (iso(summary.start), iso(summary.last));
         let about = format!("Session {}, from {start} to {last}.", self.id);
         match self.form {

@@ -44,6 +44,10 @@ pub enum Piece {
     Summary {
         text: Text,
     },
+    /// What the model is told of what came before, by the strategy.
+    Note {
+        text: Text,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,16 +67,26 @@ impl LinePiece {
             Piece::User { .. }
             | Piece::ToolResult { .. }
             | Piece::Explanation { .. }
+            | Piece::Note { .. }
             | Piece::Summary { .. } => None,
         }
     }
 
     /// Whether it stays where a summary takes the place of all up to `upto`.
+    /// What the turn is about does, and what its strategy told: the sub-task, or the way that was
+    /// found.
     pub(crate) fn stays(&self, upto: Seq, turn: Option<TurnId>) -> bool {
-        let asked = turn.is_some_and(|turn| turn.0 == self.seq);
-        self.seq > upto || asked && matches!(self.piece, Piece::User { .. })
+        let told = turn.is_some_and(|turn| match self.piece {
+            Piece::User { .. } => turn.0 == self.seq,
+            Piece::Note { .. } => turn.0 < self.seq && self.tokens <= NOTE_TOKENS_MAX,
+            _ => false,
+        });
+        self.seq > upto || told
     }
 }
+
+/// A longer note gives way to a summary like everything else.
+const NOTE_TOKENS_MAX: u64 = 4_000;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Line {

@@ -4,9 +4,11 @@ use super::*;
 
 mod calls;
 mod items;
+mod loops;
 mod waits;
 
 use items::{Completed, Proposed};
+pub use loops::{Aside, Errand, Loop, Misread};
 
 /// Further "always" answers still approve the call they answer, but are not remembered.
 pub const GRANTS_MAX: usize = 1_000;
@@ -27,23 +29,21 @@ pub struct Turn {
     /// Those that were made again count once; the summary that makes room does not.
     pub calls_made: u32,
     /// The model took a step of the work.
-    answered: bool,
-    /// How often the call that is due was made in vain.
-    pub retries: u32,
-    /// The call that is due must wait this long.
-    retry_after_ms: u64,
-    /// The conversation did not fit, and is to be made shorter before the next call.
-    pub shorten: Shorten,
+    pub(super) answered: bool,
+    /// On the session's own line.
+    pub main: Loop,
+    pub asides: BTreeMap<LineId, Aside>,
+    /// Questions of the strategy that are asked, or whose answer waits to be read.
+    pub errands: BTreeMap<Purpose, Errand>,
+    /// What the strategy has come to.
+    pub method: Method,
     pub stopping: Option<Stop>,
     /// Somebody spoke while it was stopping.
     pub spoken_to: bool,
-    pub phase: Phase,
     pub calls: BTreeMap<CallId, Call>,
     pub items: BTreeMap<ItemId, Item>,
     pub waits: BTreeMap<WaitId, OpenWait>,
     pub usage: Usage,
-    /// The last text that a call for a summary completed.
-    pub answer: Option<Summary>,
     /// Explanations given while a call waited; they enter the line after the call's result.
     explanations: BTreeMap<ItemId, Vec<(Text, u64)>>,
 }
@@ -89,6 +89,7 @@ pub enum Phase {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     pub purpose: Purpose,
+    pub line: Option<LineId>,
     pub proposed_tools: bool,
     /// How long to wait before it is made.
     pub delay_ms: u64,
@@ -114,6 +115,8 @@ impl Call {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
     pub call: CallId,
+    /// Whose loop it is part of.
+    pub line: Option<LineId>,
     pub block: u32,
     pub kind: ItemKind,
     pub tool: Option<ToolPhase>,
@@ -216,28 +219,29 @@ pub(super) struct Begun {
 impl Turn {
     pub(super) fn new(begun: Begun, calls_max: u32) -> Turn {
         let Begun { id, work, origin, client_ref, agent, cwd, run } = begun;
+        let agent = agent.unwrap_or_default();
+        let method = Method::of(agent);
         Turn {
             id,
             work,
             origin,
             client_ref,
-            agent: agent.unwrap_or_default(),
+            agent,
             cwd,
             run,
             calls_max,
             calls_made: 0,
             answered: false,
-            retries: 0,
-            retry_after_ms: 0,
-            shorten: Shorten::No,
+            main: Loop::default(),
+            asides: BTreeMap::new(),
+            errands: BTreeMap::new(),
+            method,
             stopping: None,
             spoken_to: false,
-            phase: Phase::Asking,
             calls: BTreeMap::new(),
             items: BTreeMap::new(),
             waits: BTreeMap::new(),
             usage: Usage::default(),
-            answer: None,
             explanations: BTreeMap::new(),
         }
     }
@@ -256,18 +260,18 @@ impl Turn {
 
     pub(super) fn apply(&mut self, entry: &LogEntry, line: &mut Line, grants: &mut Vec<Key>) {
         match &entry.event {
-            Event::CallStarted { purpose, tokens_max, overhead_tokens, model: _ } => {
-                if let Some(tokens) = overhead_tokens {
-                    line.set_overhead(*tokens);
-                }
-                self.call_started(CallId(entry.seq), *purpose, *tokens_max, line);
+            Event::CallStarted { purpose, tokens_max, overhead_tokens, line: on, model: _ } => {
+                let (purpose, tokens_max, overhead) = (*purpose, *tokens_max, *overhead_tokens);
+                let started = Started { purpose, tokens_max, overhead, line: *on };
+                self.call_started(CallId(entry.seq), started, line);
             }
             Event::CallEnded { call, outcome, usage } => {
                 self.call_ended(*call, outcome, usage.as_ref(), entry.seq, line);
             }
             Event::ItemStarted { call, block, item } => {
                 let (call, block, kind) = (*call, *block, item.clone());
-                let item = Item { call, block, kind, tool: None, stopped: None };
+                let line = self.calls.get(&call).and_then(|call| call.line);
+                let item = Item { call, line, block, kind, tool: None, stopped: None };
                 self.items.insert(ItemId(entry.seq), item);
             }
             Event::ToolProposed { item, args, judgement, answerable, tokens, opaque } => {
@@ -298,13 +302,47 @@ impl Turn {
                     open.explain = Explain::Asked;
                 }
             }
-            _ => {}
+            _ => self.learn(entry, line),
         }
     }
 
-    fn all_tools_done(&mut self) {
-        if self.phase == Phase::Acting && self.items.values().all(|i| i.tool.is_none()) {
-            self.phase = Phase::Asking;
+    fn all_tools_done(&mut self, on: Option<LineId>) {
+        let done = self.items.values().all(|item| item.line != on || item.tool.is_none());
+        let looped = match on {
+            None => Some(&mut self.main),
+            Some(on) => self.asides.get_mut(&on).map(|aside| &mut aside.looped),
+        };
+        if let Some(looped) = looped.filter(|looped| done && looped.phase == Phase::Acting) {
+            looped.phase = Phase::Asking;
         }
     }
+
+    /// The loop of a line, and the line.
+    fn at<'a>(
+        &'a mut self,
+        on: Option<LineId>,
+        line: &'a mut Line,
+    ) -> Option<(&'a mut Loop, &'a mut Line)> {
+        match on {
+            None => Some((&mut self.main, line)),
+            Some(on) => self.asides.get_mut(&on).map(|aside| (&mut aside.looped, &mut aside.line)),
+        }
+    }
+
+    /// The loop of a line.
+    pub fn looped(&self, on: Option<LineId>) -> Option<&Loop> {
+        match on {
+            None => Some(&self.main),
+            Some(on) => self.asides.get(&on).map(|aside| &aside.looped),
+        }
+    }
+}
+
+/// What a call begins with.
+#[derive(Clone, Copy)]
+struct Started {
+    purpose: Purpose,
+    tokens_max: u64,
+    overhead: Option<u64>,
+    line: Option<LineId>,
 }

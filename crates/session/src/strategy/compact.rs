@@ -3,25 +3,25 @@
 
 use crate::budget;
 use crate::context::{calibrated, cut, tokens_after};
-use crate::decide::Limits;
 use crate::event::{Event, Outcome, Purpose, Window};
 use crate::id::Text;
 use crate::item::Fault;
 use crate::room;
-use crate::state::{Phase, State, Summary, Turn, estimate_tokens};
-use crate::strategy::call;
+use crate::state::{Phase, Summary, estimate_tokens};
+use crate::strategy::{Desk, call};
 
-pub(crate) fn next(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
-    let fault = match &turn.phase {
+pub(crate) fn next(desk: &Desk<'_>) -> Vec<Event> {
+    let Desk { state, turn, limits, .. } = *desk;
+    let fault = match &desk.looped.phase {
         Phase::Asking if turn.calls_made == 0 => {
             match budget::exceeded(&limits.budget, state.spent()) {
-                None => return vec![call(state, limits, Purpose::Summarise)],
+                None => return vec![call(state, limits, Purpose::Summarise, None)],
                 Some(fault) => fault,
             }
         }
         Phase::Asking => failed("The summary was not written"),
         Phase::Calling | Phase::Acting => return Vec::new(),
-        Phase::Answered | Phase::Summarised => match compacted(state, turn, limits) {
+        Phase::Answered | Phase::Summarised => match compacted(desk) {
             Ok(event) => return vec![event],
             Err(fault) => fault,
         },
@@ -34,22 +34,22 @@ pub(crate) fn next(state: &State, turn: &Turn, limits: &Limits) -> Vec<Event> {
 }
 
 /// The summary takes the place of what it tells, unless that gains nothing.
-pub(super) fn compacted(state: &State, turn: &Turn, limits: &Limits) -> Result<Event, Fault> {
-    let line = state.line();
-    let Some(Summary { call, text, tokens }) = turn.answer.clone() else {
+pub(super) fn compacted(desk: &Desk<'_>) -> Result<Event, Fault> {
+    let Desk { turn, line, looped, limits, on, .. } = *desk;
+    let Some(Summary { call, text, tokens }) = looped.summary.clone() else {
         return Err(failed("The model gave no summary"));
     };
-    let Some(upto) = cut(line, turn) else {
+    let Some(upto) = cut(line, turn, looped) else {
         return Err(failed("There is nothing to compact"));
     };
     let (summary, summary_tokens) = with_todos(text, tokens, line.todos());
     let own = (!turn.is_compaction()).then_some(turn.id);
-    let overhead = room::overhead(state, limits);
+    let overhead = room::overhead(desk);
     let counted = line.tokens().saturating_add(overhead);
     let left = tokens_after(line, upto, own, summary_tokens).saturating_add(overhead);
     let Some((tokens_before, tokens_after)) = calibrated(line.used_with(overhead), counted, left)
     else {
-        let filled = room::filled(state, turn, limits);
+        let filled = room::filled(desk);
         let message = format!(
             "Compaction was given up: it would leave {left} tokens of {counted}, no gain. The \
              window is filled by: {filled}"
@@ -57,7 +57,7 @@ pub(super) fn compacted(state: &State, turn: &Turn, limits: &Limits) -> Result<E
         return Err(Fault::new(room::FLOOR_CODE, message));
     };
     let kept = line.pieces().iter().filter(|p| p.stays(upto, own)).count() as u64;
-    let (tokens_max, strategy) = (state.tokens_max(limits), limits.strategy);
+    let (tokens_max, strategy) = (desk.tokens_max(), limits.strategy);
     let overhead_tokens = (overhead > 0).then_some(overhead);
     let window = Window { tokens_max, strategy, pieces: kept + 1, overhead_tokens };
     Ok(Event::Compacted {
@@ -68,6 +68,7 @@ pub(super) fn compacted(state: &State, turn: &Turn, limits: &Limits) -> Result<E
         tokens_before,
         tokens_after,
         window,
+        line: on,
     })
 }
 

@@ -220,6 +220,7 @@ impl Audit {
                 let turn = self.running_turn()?;
                 Audit::shortened(turn)?;
             }
+            other => ensure!(false, "[7] {other:?} in a session of react"),
         }
         Ok(())
     }
@@ -297,6 +298,7 @@ impl Audit {
                 let retries_max = self.retries_max;
                 Audit::attempt(self.running_turn()?, purpose, window, retries_max)?;
             }
+            other => ensure!(false, "[7] {other:?} in a session of react"),
         }
         let made = self.running_turn()?.calls;
         match (purpose, work) {

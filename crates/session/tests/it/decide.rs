@@ -129,7 +129,7 @@ compact           | c c r r r r r + + r r r r +
 set plan          | + + + + + + + + + + + + + +
 set bypass        | b b b b b b b b b b b b b b
 set a title       | + + + + + + + + + + + + + +
-set got           | A A A A A A A A A A A A A A
+set got           | + + + + + + + + + + + + + +
 set no calls      | S S S S S S S S S S S S S S
 close             | + + + + + + + + + + + + + x
 reopen            | = = = = = = = = = = = = = +
@@ -152,7 +152,6 @@ fn word(decided: Result<Vec<Event>, Refusal>) -> &'static str {
         Err(Refusal::BadAnswer { .. }) => "a",
         Err(Refusal::NoSuchTurn) => "T",
         Err(Refusal::AlreadyClosed) => "x",
-        Err(Refusal::AgentNotAvailable { .. }) => "A",
         Err(Refusal::BadSetting { .. }) => "S",
         Err(Refusal::NothingRunning) => "i",
         Err(Refusal::NothingToResume) => "w",

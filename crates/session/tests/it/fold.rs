@@ -74,7 +74,13 @@ fn withdrawn(seq: u64) -> Event {
 }
 
 fn asked(purpose: Purpose) -> Event {
-    Event::CallStarted { purpose, model: "m".into(), tokens_max: 9, overhead_tokens: None }
+    Event::CallStarted {
+        purpose,
+        model: "m".into(),
+        tokens_max: 9,
+        overhead_tokens: None,
+        line: None,
+    }
 }
 
 fn call_ended(seq: u64, outcome: CallOutcome) -> Event {
@@ -183,7 +189,7 @@ fn usable(mut state: State) -> Checked {
     record(&mut state, vec![queued("again", 1)]);
     come_to_rest(&mut state)?;
     if let Some(open) = state.turn().and_then(|turn| turn.calls.keys().next()) {
-        let prompt = prompt(&state, *open).ok_or("an open call without a prompt")?;
+        let prompt = prompt(&state, *open, &LIMITS).ok_or("an open call without a prompt")?;
         provider_accepts(&prompt.messages)?;
     }
     Ok(())
@@ -311,7 +317,16 @@ fn compacted(c: u64, upto: u64) -> Event {
     };
     let (tokens_before, tokens_after) = (2, 1);
     let (call, upto) = (call(c), Seq(upto));
-    Event::Compacted { call, upto, summary, summary_tokens, tokens_before, tokens_after, window }
+    Event::Compacted {
+        call,
+        upto,
+        summary,
+        summary_tokens,
+        tokens_before,
+        tokens_after,
+        window,
+        line: None,
+    }
 }
 
 #[test]
@@ -334,7 +349,7 @@ fn nonsense_is_a_session_too() {
             let answerable = Answerable::default();
             let stopped = Report::ToolStopped { item, reason, result, answerable };
             absorb(&state, &Live::of(&state), &LIMITS, stopped);
-            prompt(&state, call(seq));
+            prompt(&state, call(seq), &LIMITS);
         }
         for entry in &log {
             let json = serde_json::to_string(entry).unwrap();

@@ -217,6 +217,7 @@ fn every_newer_field_comes_back_whole_and_is_spelled_so() {
         cwd: Some("/e".into()),
         calls_max: Some(2),
         verbose: true,
+        bounds: None,
         alone: true,
     };
     let queued = Event::MessageQueued {

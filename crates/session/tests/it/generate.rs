@@ -220,7 +220,8 @@ fn said() -> impl Strategy<Value = Said> {
 }
 
 fn run() -> impl Strategy<Value = RunOptions> {
-    let agent = select(vec![None, Some(Agent::React), Some(Agent::Tot)]);
+    // Other agents have random sessions and an auditor of their own.
+    let agent = select(vec![None, Some(Agent::React)]);
     (agent, any::<bool>(), of(1..4_u32)).prop_map(|(agent, elsewhere, calls_max)| {
         let cwd = elsewhere.then(|| "/elsewhere".into());
         RunOptions { agent, cwd, calls_max, ..RunOptions::default() }
@@ -232,7 +233,6 @@ fn setting() -> impl Strategy<Value = Setting> {
     select(vec![
         model,
         Setting::Agent { agent: Agent::React },
-        Setting::Agent { agent: Agent::Got },
         Setting::Title { title: "A title".into() },
         Setting::Title { title: "é".repeat(TITLE_CHARS_MAX + 1).into() },
         Setting::CallsMax { calls_max: 0 },

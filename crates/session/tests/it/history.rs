@@ -7,7 +7,7 @@ use polyloop_session::item::{End, ItemKind, Opaque};
 use polyloop_session::policy::{Effect, Mode};
 use polyloop_session::{Answerable, Command, Proposal, Report};
 
-use super::make::{approve, call, created, image, judgement, parts, send, tool};
+use super::make::{LIMITS, approve, call, created, image, judgement, parts, send, tool};
 use super::script::{DENY, Script};
 
 fn read() -> polyloop_session::policy::Judgement {
@@ -217,7 +217,7 @@ fn a_picture_stands_where_the_user_put_it() {
     seen.content.insert(0, image("aGk="));
     let content = seen.content.clone();
     script.command(Command::Send(seen));
-    let prompt = prompt(&script.sim.state, script.call()).unwrap();
+    let prompt = prompt(&script.sim.state, script.call(), &LIMITS).unwrap();
     assert_eq!(prompt.messages, [Message::User(content)]);
     // Alone it is a message too.
     let mut script = Script::new(Mode::Suggest);
@@ -319,10 +319,10 @@ fn what_came_after_a_call_began_is_not_in_its_prompt() {
 #[test]
 fn a_call_that_is_not_open_has_no_prompt() {
     let mut script = Script::new(Mode::Suggest);
-    assert_eq!(prompt(&script.sim.state, call(1)), None);
+    assert_eq!(prompt(&script.sim.state, call(1), &LIMITS), None);
     script.send("one");
     let open = script.call();
-    assert_eq!(prompt(&script.sim.state, call(1)), None);
+    assert_eq!(prompt(&script.sim.state, call(1), &LIMITS), None);
     script.report(Report::CallStopped { call: open });
-    assert_eq!(prompt(&script.sim.state, open), None);
+    assert_eq!(prompt(&script.sim.state, open, &LIMITS), None);
 }

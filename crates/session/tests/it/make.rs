@@ -6,6 +6,7 @@ use polyloop_session::context::{Overhead, Strategy, WindowSize};
 use polyloop_session::event::{Event, Origin, Settings};
 use polyloop_session::item::{ItemKind, Part};
 use polyloop_session::policy::{Effect, Judgement, Key, Mode, Risk};
+use polyloop_session::strategy::bounds::Bounds;
 use polyloop_session::wait::Who;
 use polyloop_session::{
     CallId, Command, Delivery, ItemId, Limits, LogEntry, MessageId, Seq, State, Text, Timestamp,
@@ -22,6 +23,7 @@ pub const LIMITS: Limits = Limits {
     compact_at: 800,
     overhead: Overhead { instructions: 0, tools: 0 },
     budget: Budget { cost_micros_max: None, tokens_max: None },
+    bounds: Bounds::DEFAULT,
 };
 
 /// Arguments that ask one question, and propose a plan: which of them the judgement says.

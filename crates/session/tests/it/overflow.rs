@@ -304,7 +304,7 @@ fn a_crash_at_any_entry_of_it_leaves_work_to_resume() {
         }
         script.crash().resume();
         let open = script.call();
-        let told = prompt(&script.sim.state, open).expect("it goes on");
+        let told = prompt(&script.sim.state, open, &LIMITS).expect("it goes on");
         assert_eq!(told.purpose, Purpose::Think);
         too_long(&mut script);
         script.text("a talk").answer(&[]);

@@ -59,7 +59,6 @@ const MET: &[&str] = &[
     "unknown_target",
     "no_such_turn",
     "already_closed",
-    "agent_not_available",
     "bad_setting",
     "nothing_running",
     "nothing_to_resume",

@@ -226,12 +226,13 @@ fn the_prompt_for_a_summary_fits_the_window_itself() {
         model: "m".into(),
         tokens_max: LIMITS.tokens_max,
         overhead_tokens: None,
+        line: None,
     }]) {
         let (seq, at) = (state.last_seq().next(), Default::default());
         state.apply(&polyloop_session::LogEntry { seq, at, event });
     }
     let call = *state.turn().unwrap().calls.keys().next().unwrap();
-    let told = prompt(&state, call).unwrap();
+    let told = prompt(&state, call, &LIMITS).unwrap();
     let bytes = format!("{:?}", told.messages).len();
     assert!(bytes < 2 * SUMMARISED_BYTES_MIN, "{bytes} bytes");
     super::story::provider_accepts(&told.messages[..told.messages.len() - 1]).unwrap();

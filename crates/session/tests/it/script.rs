@@ -227,7 +227,7 @@ impl Script {
 
     /// The prompt of the call that was begun last, one line a part.
     pub fn prompt(&self) -> String {
-        let prompt = prompt(&self.sim.state, self.call()).expect("the call is open");
+        let prompt = prompt(&self.sim.state, self.call(), &LIMITS).expect("the call is open");
         let mut lines = Vec::new();
         for message in &prompt.messages {
             match message {

@@ -234,11 +234,8 @@ fn a_setting_that_does_not_fit_is_refused() {
         let why = fits(bad.clone()).unwrap_err();
         assert!(matches!(why, Refusal::BadSetting { .. }), "{bad:?}: {why:?}");
     }
-    for agent in [Agent::Dup, Agent::Tot, Agent::Got] {
-        let want = Refusal::AgentNotAvailable { agent };
-        assert_eq!(fits(Setting::Agent { agent }), Err(want.clone()));
-        let options = RunOptions { agent: Some(agent), ..RunOptions::default() };
-        assert_eq!(decide(&state, run("go", None, Some(options)), &LIMITS), Err(want));
+    for agent in [Agent::React, Agent::Dup, Agent::Tot, Agent::Got] {
+        assert_eq!(fits(Setting::Agent { agent }), Ok(1));
     }
 }
 

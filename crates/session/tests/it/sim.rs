@@ -152,7 +152,7 @@ impl Sim {
             Event::CallStarted { purpose, .. } => {
                 let call = CallId(entry.seq);
                 self.waits(call, *purpose)?;
-                let prompt = prompt(&self.state, call);
+                let prompt = prompt(&self.state, call, &self.limits);
                 let prompt = prompt.ok_or_else(|| "[10] an open call has no prompt".to_string())?;
                 self.audit.story.check(call, &prompt)?;
                 self.prompts.insert(call, prompt);
@@ -174,7 +174,7 @@ impl Sim {
     }
 
     fn same_prompt(&self, call: CallId) -> Run {
-        let (began, now) = (self.prompts.get(&call), prompt(&self.state, call));
+        let (began, now) = (self.prompts.get(&call), prompt(&self.state, call, &self.limits));
         ensure!(
             began == now.as_ref(),
             "[10] the prompt of {call} changed\nfrom {began:?}\nto {now:?}"

@@ -242,7 +242,7 @@ impl Story {
                     _ => self.told(seq, Line::User(parts(&told))),
                 }
             }
-            Some(Purpose::Summarise) | None => {}
+            Some(_) | None => {}
         }
     }
 

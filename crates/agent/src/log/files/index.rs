@@ -18,11 +18,11 @@ use polyloop_session::{Event, LogEntry, Seq, State, Text, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::super::{DAMAGED_CODE, Damage, Folded, Spent, Summary};
+use super::super::{DAMAGED_CODE, Damage, Folded, Named, Spent, Summary};
 use super::disk::{Access, Disk};
 
 /// Goes up when the file's form changes, or how lines are read and numbered.
-const INDEX_VERSION: u32 = 2;
+const INDEX_VERSION: u32 = 3;
 const TITLE: &str = "polyloop-index";
 /// So much of the session's file before the place is compared.
 const NEAR_BYTES_MAX: u64 = 4 * 1024;
@@ -78,8 +78,7 @@ pub(super) struct Head {
     pub lines: u64,
     pub start: Timestamp,
     pub last: Timestamp,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub title: Option<Text>,
+    pub named: Named,
     pub spent: Spent,
     /// The fold that made the snapshot.
     fold: String,
@@ -156,7 +155,7 @@ fn mtime_ns(file: &File) -> io::Result<u64> {
 
 /// The whole text of an index.
 pub(super) fn text(session: &File, source: &Source<'_>) -> io::Result<String> {
-    let Summary { start, last, lines, title, spent, id: _ } = source.summary;
+    let Summary { start, last, lines, named, spent, id: _ } = source.summary;
     let (places, turns) = (source.places.to_vec(), source.turns.to_vec());
     let snapshot = source.state.map(|(state, beside)| Snapshot { state, beside: beside.clone() });
     let mut body = serde_json::to_string(&Places { places, turns })?;
@@ -171,7 +170,7 @@ pub(super) fn text(session: &File, source: &Source<'_>) -> io::Result<String> {
         lines: *lines,
         start: *start,
         last: *last,
-        title: title.clone(),
+        named: named.clone(),
         spent: *spent,
         fold: FOLD_ID.to_owned(),
     };

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use polyloop_session::{Event, Seq, SessionId};
 
-use super::super::{Codec, Line, LogError, Summary, title};
+use super::super::{Codec, Line, LogError, Summary};
 use super::index::{self, Place, Source};
 use super::lines::Lines;
 use super::{Store, lock};
@@ -138,7 +138,7 @@ impl Store {
                     start: head.start,
                     last: head.last,
                     lines: head.lines,
-                    title: head.title.clone(),
+                    named: head.named.clone(),
                     spent: head.spent,
                 },
             )
@@ -207,8 +207,8 @@ impl Store {
 impl Summary {
     pub(super) fn none(id: &SessionId) -> Summary {
         let (start, last) = Default::default();
-        let (title, spent) = Default::default();
-        Summary { id: id.clone(), start, last, lines: 0, title, spent }
+        let (named, spent) = Default::default();
+        Summary { id: id.clone(), start, last, lines: 0, named, spent }
     }
 }
 
@@ -233,7 +233,7 @@ fn scan(codec: &dyn Codec, before: Summary, mut lines: Lines) -> io::Result<Scan
         }
         if let Some(event) = listed(codec, text) {
             summary.spent.take(&event);
-            summary.title = title(&event).cloned().or(summary.title);
+            summary.named.take(&event);
         }
         last.clear();
         last.push_str(text);
@@ -244,7 +244,7 @@ fn scan(codec: &dyn Codec, before: Summary, mut lines: Lines) -> io::Result<Scan
 
 /// The event of a line that a list may show something of.
 fn listed(codec: &dyn Codec, line: &str) -> Option<Event> {
-    if !["\"title\"", "\"call_ended\""].iter().any(|word| line.contains(word)) {
+    if !["\"title\"", "\"agent\"", "\"call_ended\""].iter().any(|word| line.contains(word)) {
         return None;
     }
     match codec.read(line, &|_| None) {

@@ -7,9 +7,9 @@ use std::io;
 use std::sync::Arc;
 
 use polyloop_session::event::Adopted;
-use polyloop_session::{Event, LogEntry, Seq, SessionId, Text, Timestamp};
+use polyloop_session::{Event, LogEntry, Seq, SessionId, Timestamp};
 
-use super::super::{Damage, Folded, Line, LogError, OpenMode, Opened, Spent, Summary, title};
+use super::super::{Damage, Folded, Line, LogError, Named, OpenMode, Opened, Spent, Summary};
 use super::disk::Access;
 use super::index::{self, Beside, Index, Place};
 use super::known::Session;
@@ -55,7 +55,7 @@ pub(super) struct Pass {
     last_lines: usize,
     pub lines: u64,
     pub times: Option<(Timestamp, Timestamp)>,
-    pub title: Option<Text>,
+    named: Named,
     spent: Spent,
     pub places: Vec<Place>,
     /// Bytes up to the end of the last line that can stay.
@@ -178,7 +178,7 @@ impl Pass {
             folded,
             lines: head.lines,
             times: Some((head.start, head.last)),
-            title: head.title,
+            named: head.named,
             spent: head.spent,
             places: places.places,
             bytes: head.bytes,
@@ -188,8 +188,8 @@ impl Pass {
 
     pub(super) fn summary(&self, id: &SessionId) -> Summary {
         let (start, last) = self.times.unwrap_or_default();
-        let (title, spent) = (self.title.clone(), self.spent);
-        Summary { id: id.clone(), start, last, lines: self.lines, title, spent }
+        let (named, spent) = (self.named.clone(), self.spent);
+        Summary { id: id.clone(), start, last, lines: self.lines, named, spent }
     }
 
     fn take(&mut self, line: Line, place: u64) {
@@ -225,9 +225,7 @@ impl Pass {
         if place.counts_after(self.places.last()) {
             self.places.push(place);
         }
-        if let Some(title) = title(&entry.event) {
-            self.title = Some(title.clone());
-        }
+        self.named.take(&entry.event);
         self.spent.take(&entry.event);
         self.last = entry.seq;
         self.last_lines = 1;
@@ -235,11 +233,12 @@ impl Pass {
         match entry.event {
             // Another program's line is its own; there is nothing to complete.
             Event::Adopted { .. } => self.turn.clear(),
-            Event::TurnStarted { .. } => {
-                self.turn.clear();
+            _ => {
+                if entry.event.is_beginning() {
+                    self.turn.clear();
+                }
                 self.turn.push(entry);
             }
-            _ => self.turn.push(entry),
         }
     }
 

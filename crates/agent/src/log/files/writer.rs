@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use polyloop_session::{Event, Growth, LogEntry, Seq, SessionId, State};
 
-use super::super::{Flush, LineEncoder, LogError, Occasion, Writer, title};
+use super::super::{Flush, LineEncoder, LogError, Occasion, Writer};
 use super::disk::Access;
 use super::index::{self, Beside, Place, Source};
 use super::journal::Journal;
@@ -124,8 +124,8 @@ impl FileWriter {
         self.since.bytes += text.len() as u64;
         for entry in entries {
             self.since.beside.take(entry);
-            match entry.event {
-                Event::TurnStarted { .. } => self.since.turns.push(entry.seq),
+            match &entry.event {
+                event if event.is_beginning() => self.since.turns.push(entry.seq),
                 Event::Compacted { .. } => self.since.compacted = true,
                 _ => {}
             }
@@ -143,10 +143,10 @@ impl FileWriter {
                 }
             }
             known.summary.lines += count;
-            if let Some(title) = entries.iter().rev().find_map(|entry| title(&entry.event)) {
-                known.summary.title = Some(title.clone());
+            for entry in entries {
+                known.summary.named.take(&entry.event);
+                known.summary.spent.take(&entry.event);
             }
-            entries.iter().for_each(|entry| known.summary.spent.take(&entry.event));
             known.summary.last = entries.last().map_or(known.summary.last, |entry| entry.at);
         }
         Ok(before)
@@ -154,8 +154,9 @@ impl FileWriter {
 
     /// The text of an index as of now; `None` where there is nothing to gain.
     fn index(&self, state: &State, occasion: Occasion) -> Option<String> {
-        // An index is made between turns: the line encoder must see a turn from its start.
-        let at_rest = self.failed.is_none() && state.turn().is_none();
+        // An index is made between turns: the line encoder must see a turn from its start. How far an
+        // interrupted search had come is folded from the log, from the index before.
+        let at_rest = self.failed.is_none() && state.turn().is_none() && state.may_be_kept();
         if !at_rest || state.last_seq() != self.last {
             return None;
         }

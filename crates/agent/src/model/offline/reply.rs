@@ -10,6 +10,7 @@ use polyloop_session::Text;
 use polyloop_session::history::{AssistantPart, EXPLAINED_PREFIX, Message, SUMMARY_PREFIX};
 use polyloop_session::item::Part;
 use polyloop_session::state::RESUME_TEXT;
+use polyloop_session::strategy::{self, Note};
 
 use super::beats::says;
 use super::script::{self, Line, Step};
@@ -20,6 +21,11 @@ pub(super) const LEFT_HEADING: &str = "\nLeft of the script:\n";
 
 /// The steps of the reply to give now.
 pub(super) fn due(messages: &[Message]) -> Vec<Step> {
+    if let Some(Message::User(parts)) = messages.last()
+        && strategy::note(&user_text(parts)) == Some(Note::Results)
+    {
+        return vec![Step::Say(talk::gathered(&user_text(parts)))];
+    }
     let Some(place) = place(messages) else { return vec![Step::Say(talk::no_script())] };
     let mut steps = match place.script {
         Script::Talk => vec![Step::Say(talk::greeting())],
@@ -58,6 +64,15 @@ pub(super) fn left(messages: &[Message]) -> Vec<String> {
     lines.into_iter().map(|line| line.source).collect()
 }
 
+/// All lines of the script that is followed, reply by reply; none when there is only talk.
+pub(super) fn all(messages: &[Message]) -> Vec<Vec<String>> {
+    let Some(Place { script: Script::Steps(replies), .. }) = place(messages) else {
+        return Vec::new();
+    };
+    let sources = |reply: Vec<Line>| reply.into_iter().map(|line| line.source).collect();
+    replies.into_iter().map(sources).collect()
+}
+
 /// What a user's message says.
 pub(super) fn user_text(parts: &[Part]) -> String {
     let texts: Vec<Text> = parts.iter().map(Part::shown).collect();
@@ -91,6 +106,11 @@ fn place(messages: &[Message]) -> Option<Place<'_>> {
         let text = user_text(parts);
         if text.starts_with(EXPLAINED_PREFIX) || text.trim() == RESUME_TEXT {
             return None;
+        }
+        match strategy::note(&text) {
+            None => {}
+            Some(Note::Task(task)) => return Some((at, script::parse(task))),
+            Some(Note::Understood | Note::Path | Note::Results) => return None,
         }
         if text.starts_with(SUMMARY_PREFIX) {
             let (_, left) = text.split_once(LEFT_HEADING)?;

@@ -39,6 +39,22 @@ pub(super) fn report(result: Option<(&Text, bool)>) -> Text {
     }
 }
 
+/// The results of sub-tasks, the first line of each.
+pub(super) fn gathered(note: &str) -> Text {
+    let parts = note.split("\n\n").skip(1);
+    let first = |part: &str| {
+        let (name, result) = part.split_once(":\n")?;
+        let name = name.split(" (").next().unwrap_or(name);
+        let line = result.lines().next().unwrap_or_default();
+        Some(format!("- {name}: {}", shortened(line, RESULT_BYTES_MAX)))
+    };
+    let lines: Vec<String> = parts.filter_map(first).collect();
+    match lines.is_empty() {
+        true => "Nothing came of the sub-tasks.".into(),
+        false => format!("Put together:\n{}", lines.join("\n")).into(),
+    }
+}
+
 pub(super) fn no_script() -> Text {
     "I have no script to follow here. Send me one, and I will go on.".into()
 }

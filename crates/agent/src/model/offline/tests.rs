@@ -1,6 +1,6 @@
 //! The offline model from outside: prompts in, chunks out.
 
-use polyloop_session::history::{Message, Prompt};
+use polyloop_session::history::{Message, Prompt, Tools};
 use polyloop_session::item::{Fault, ItemKind, Part, Usage};
 use polyloop_session::{Heal, Text};
 
@@ -74,7 +74,7 @@ fn result(call_ref: &str, name: &str, output: &str, is_error: bool) -> Message {
 }
 
 fn request(purpose: Purpose, messages: &[Message]) -> Request {
-    let prompt = Prompt { purpose, messages: messages.to_vec() };
+    let prompt = Prompt { purpose, messages: messages.to_vec(), tools: Tools::None };
     Request { prompt, instructions: "".into(), tools: [].into() }
 }
 

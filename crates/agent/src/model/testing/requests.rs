@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use polyloop_session::event::Purpose;
-use polyloop_session::history::{EXPLAINED_PREFIX, Message, Prompt, SUMMARISE_TEXT};
+use polyloop_session::history::{EXPLAINED_PREFIX, Message, Prompt, SUMMARISE_TEXT, Tools};
 use polyloop_session::{Seq, WaitId};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ impl Interface {
     }
 
     pub fn request(&self, messages: Vec<Message>) -> Request {
-        let prompt = Prompt { purpose: Purpose::Think, messages };
+        let prompt = Prompt { purpose: Purpose::Think, messages, tools: Tools::All };
         Request { prompt, instructions: self.instructions.into(), tools: self.tools() }
     }
 

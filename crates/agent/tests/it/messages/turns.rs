@@ -32,7 +32,7 @@ async fn queued_messages_stand_in_the_order_of_the_conversation() {
     let mut client = stage.client("s").await;
     let hands = [strings.hand(), strings.hand(), strings.hand()];
     client.send("first").await.unwrap();
-    let calls = |c: &Client| c.state.turn().is_some_and(|turn| turn.phase == Phase::Calling);
+    let calls = |c: &Client| c.state.turn().is_some_and(|turn| turn.main.phase == Phase::Calling);
     client.until("the call", calls).await.unwrap();
     // Its words are there as soon as it is asked, those that wait are not.
     check(&stage, &messages, &[("user", "first")]).await;

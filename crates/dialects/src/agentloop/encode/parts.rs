@@ -56,6 +56,11 @@ pub(super) fn assistant(item: ItemId, text: &str) -> Payload {
     Payload::ResponseItem(ResponseItem::Message { id, role: "assistant", content })
 }
 
+pub(super) fn reasoning(place: Seq, text: &str, duration_ms: i64) -> Payload {
+    let (id, content) = (format!("reasoning_{place}"), [TextPart::new(text)]);
+    Payload::ResponseItem(ResponseItem::Reasoning { id, content, duration_ms })
+}
+
 /// A question or a plan as an item, which clients show like any text.
 pub(super) fn asking(wait: WaitId, text: &str) -> Payload {
     let content = [TextPart::new(text)];

@@ -1,26 +1,30 @@
 //! One run: its nodes, and what is open in it.
 //!
-//! A model call is a node, and so is the act that carries out what it proposed; after an act come
-//! `observe` and `compress`, which in this server take no time of their own. Nodes may overlap (an
-//! explanation is asked for while its call waits), so every event is placed by its item.
+//! A model call is a node, and so is the act that carries out what it proposed; after an act comes
+//! `observe`, which takes no time of its own; `compress` comes when room is made. Nodes may overlap
+//! (an explanation is asked for while its call waits, branches and sub-tasks run side by
+//! side), so every event is placed by its item.
 
 use std::collections::BTreeMap;
 
-use polyloop_session::event::{Agent, CallOutcome, Event, Level, Purpose, Stop};
+use polyloop_session::event::{Agent, CallOutcome, Event, Level, LineId, Purpose, Stop};
 use polyloop_session::item::{End, ItemKind, Usage};
 use polyloop_session::{
     CallId, Growth, ItemId, LogEntry, SessionId, Stream, Text, Timestamp, WaitId,
 };
 
+use self::search::{Place, Search};
 use super::super::short::short;
 use super::super::wire::{self, Custom, Event as Told, Exit};
 use super::frame::{Head, Node};
-use super::state::{Changed, Pending, State};
-use super::tool::{Item, Wait};
+use super::state::{Changed, Pending, Shown, State};
+use super::tool::{Item, Voice, Wait};
 use crate::RunPart;
 use crate::conn::{Message, Out};
+use crate::progress::Progress;
 
 mod edges;
+mod search;
 
 const ERROR_BYTES_MAX: usize = 4 * 1024;
 pub(super) const NOTICE_BYTES_MAX: usize = 4 * 1024;
@@ -33,6 +37,7 @@ pub(super) struct Begun {
     pub thread: Option<SessionId>,
     pub text: Option<Text>,
     pub agent: Agent,
+    pub compacts: bool,
     pub verbose: bool,
     pub can_approve: bool,
     pub earlier: Option<u64>,
@@ -50,7 +55,14 @@ pub(super) struct Run {
     stopping: Stopping,
     /// What the last call that said something said.
     reply: Vec<Text>,
+    search: Search,
     pub(super) state: State,
+}
+
+/// What an interrupted run leaves of its search.
+pub(super) struct Left {
+    names: Progress,
+    strategy: Shown,
 }
 
 /// Why nothing new begins in it.
@@ -71,19 +83,25 @@ struct Span {
 struct Call {
     span: Span,
     purpose: Purpose,
+    /// Whose loop asks; nothing is the session's own.
+    line: Option<LineId>,
+    /// The span is its own, and ends with it.
+    owns: bool,
     /// Its texts, in the order in which they began.
     said: BTreeMap<ItemId, Text>,
 }
 
 struct Act {
     span: Span,
+    /// It is one of the session's own loop, whose results are messages of the run.
+    main: bool,
     /// A crash ended what it was carrying out.
     crashed: bool,
 }
 
 impl Run {
     pub(super) fn new(begun: Begun) -> Run {
-        let state = State::new(begun.earlier, begun.text.as_deref());
+        let state = State::new(begun.earlier, begun.text.as_deref(), begun.agent);
         Run {
             begun,
             nodes: 0,
@@ -94,8 +112,22 @@ impl Run {
             waits: BTreeMap::new(),
             stopping: Stopping::No,
             reply: Vec::new(),
+            search: Search::default(),
             state,
         }
+    }
+
+    /// Goes on with what another run left, and has the names of what it will tell of.
+    pub(super) fn take_up(&mut self, left: Left) {
+        let Left { names, strategy } = left;
+        self.search.names = names;
+        self.state.take_up(strategy);
+    }
+
+    /// What the run that takes it up goes on with.
+    pub(super) fn leave(&mut self) -> Left {
+        let names = std::mem::take(&mut self.search.names);
+        Left { names, strategy: self.state.leave() }
     }
 
     /// Puts an event out that is there whether or not anything was streamed.
@@ -127,17 +159,14 @@ impl Run {
                     Stop::Denied { .. } => Stopping::Denied,
                 };
             }
-            Event::CallStarted { purpose, .. } => self.call_started(entry, *purpose, out),
+            Event::CallStarted { purpose, line, .. } => {
+                self.call_started(entry, *purpose, *line, out);
+            }
             Event::CallEnded { call, outcome, usage } => {
                 self.call_ended(*call, outcome, *usage, entry.at, out);
             }
             Event::ItemStarted { call, item, block: _ } => {
-                if let Some(open) = self.calls.get(call) {
-                    let quiet = open.purpose == Purpose::Summarise;
-                    let id = ItemId(entry.seq);
-                    let item = Item::new(id, item.clone(), *call, open.span.node, quiet);
-                    self.items.insert(id, item);
-                }
+                self.item_started(ItemId(entry.seq), *call, item.clone(), out);
             }
             Event::ToolProposed { item, args, .. } => self.proposed(*item, args, out),
             Event::ToolStarted { item, .. } => self.tool_started(*item, out),
@@ -167,6 +196,21 @@ impl Run {
             }
             // Never in a run.
             Event::UndoStarted { .. } | Event::UndoFailed { .. } | Event::Undone { .. } => {}
+            Event::Misread { .. }
+            | Event::Understood { .. }
+            | Event::Expanded { .. }
+            | Event::Scored { .. }
+            | Event::Chosen { .. }
+            | Event::Backtracked { .. }
+            | Event::PathTaken { .. }
+            | Event::Planned { .. }
+            | Event::Judged { .. }
+            | Event::NodeStarted { .. }
+            | Event::Kept { .. }
+            | Event::Refined { .. }
+            | Event::NodeEnded { .. }
+            | Event::Gathered { .. }
+            | Event::Concluded { .. } => self.searched(entry, out),
             // Clients of this dialect have no message for these; a compaction is its own node.
             Event::SessionCreated { .. }
             | Event::Adopted { .. }
@@ -187,11 +231,50 @@ impl Run {
     }
 
     fn enter(&mut self, name: &'static str, at: Timestamp, out: &mut Out<'_>) -> Span {
-        let node = Node { number: self.nodes, name };
+        self.enter_node(name, None, at, out)
+    }
+
+    /// Enters a node that works on a sub-task.
+    fn enter_task(&mut self, task: &str, at: Timestamp, out: &mut Out<'_>) -> Span {
+        self.enter_node("execute_graph", Some(task), at, out)
+    }
+
+    fn enter_node(
+        &mut self,
+        id: &'static str,
+        got_node: Option<&str>,
+        at: Timestamp,
+        out: &mut Out<'_>,
+    ) -> Span {
+        let node = Node { number: self.nodes, name: id };
         self.nodes = self.nodes.saturating_add(1);
         self.last = Some(node);
-        self.tell(Some(node), &Told::NodeEnter { id: name }, out);
+        self.tell(Some(node), &Told::NodeEnter { id, got_node }, out);
         Span { node, since: at }
+    }
+
+    fn item_started(&mut self, id: ItemId, call: CallId, kind: ItemKind, out: &mut Out<'_>) {
+        let Some(open) = self.calls.get(&call) else { return };
+        let node = open.span.node;
+        let voice = match open.purpose {
+            Purpose::Summarise => Voice::Quiet,
+            Purpose::Explain { .. } => Voice::Said,
+            Purpose::Think if open.line.is_none() => Voice::Said,
+            Purpose::Value { .. } | Purpose::Vote { .. } => Voice::Whole,
+            _ => Voice::Thought,
+        };
+        let aside = open.line.is_some();
+        let item = Item::new(id, kind, call, node, voice, aside);
+        if voice == Voice::Thought && item.shows(Stream::Text) && self.search.has_spoken(node) {
+            self.part(node, out);
+        }
+        self.items.insert(id, item);
+    }
+
+    /// One text of a node stands apart from the next.
+    pub(super) fn part(&self, node: Node, out: &mut Out<'_>) {
+        let event = Told::ThoughtChunk { content: search::BETWEEN_TEXTS, id: node.name };
+        self.tell(Some(node), &event, out);
     }
 
     fn exit(&self, span: Span, result: Exit<'_>, at: Timestamp, out: &mut Out<'_>) {
@@ -221,15 +304,18 @@ impl Run {
         self.items.values().filter_map(Item::pending)
     }
 
-    fn call_started(&mut self, entry: &LogEntry, purpose: Purpose, out: &mut Out<'_>) {
-        let name = match (purpose, self.begun.agent) {
-            (Purpose::Think, Agent::Dup) => "plan",
-            (Purpose::Think, Agent::React | Agent::Tot | Agent::Got) => "think",
-            (Purpose::Explain { .. }, _) => "explain",
-            (Purpose::Summarise, _) => "compress",
+    fn call_started(
+        &mut self,
+        entry: &LogEntry,
+        purpose: Purpose,
+        line: Option<LineId>,
+        out: &mut Out<'_>,
+    ) {
+        let (span, owns) = match self.place(purpose, line, entry.at, out) {
+            Place::Own(name) => (self.enter(name, entry.at, out), true),
+            Place::Shared(span) => (span, false),
         };
-        let span = self.enter(name, entry.at, out);
-        let call = Call { span, purpose, said: BTreeMap::new() };
+        let call = Call { span, purpose, line, owns, said: BTreeMap::new() };
         self.calls.insert(CallId(entry.seq), call);
     }
 
@@ -241,7 +327,7 @@ impl Run {
         at: Timestamp,
         out: &mut Out<'_>,
     ) {
-        let Some(Call { span, purpose, said }) = self.calls.remove(&id) else { return };
+        let Some(Call { span, purpose, line, owns, said }) = self.calls.remove(&id) else { return };
         self.state.used(usage);
         if let Some(wire::Usage { prompt_tokens, completion_tokens, total_tokens }) =
             usage.map(wire::Usage::from)
@@ -249,6 +335,15 @@ impl Run {
             let event = Told::Usage { prompt_tokens, completion_tokens, total_tokens };
             self.tell(Some(span.node), &event, out);
         }
+        let span = match (outcome, owns) {
+            (_, true) => span,
+            (CallOutcome::Answered, false) => return self.search.read_shared(id, span.node),
+            // Others go on in the same node.
+            (_, false) => match self.search.misunderstood(span) {
+                Some(span) => span,
+                None => return,
+            },
+        };
         match outcome {
             CallOutcome::Answered => {}
             CallOutcome::Failed { fault } | CallOutcome::Retried { fault, after_ms: _ } => {
@@ -262,7 +357,7 @@ impl Run {
         let mut changed = Changed { usage: usage.is_some(), ..Changed::default() };
         let mut acts = false;
         match purpose {
-            Purpose::Think => {
+            Purpose::Think if line.is_none() => {
                 let said: Vec<Text> = said.into_values().filter(|text| !text.is_empty()).collect();
                 self.state.thought(&said.concat());
                 acts = self.items.values().any(|item| item.is_pending_of(id));
@@ -276,23 +371,35 @@ impl Run {
                     self.reply = said;
                 }
             }
+            // What was proposed is carried out before it is asked again.
+            Purpose::Expand { .. } => {
+                acts = self.items.values().any(|item| item.is_pending_of(id));
+                changed.calls = acts;
+            }
             // What they told is no part of the conversation that the state shows.
-            Purpose::Explain { .. } | Purpose::Summarise => {}
+            _ => {}
+        }
+        // What it means is read next, and belongs into the same node.
+        if !acts && search::is_read(purpose) {
+            self.search.read_next(id, span, changed);
+            return;
         }
         self.exit(span, Exit::Ok, at, out);
         self.changed(span.node, changed, out);
         if acts {
-            self.act(id, at, out);
+            self.act(id, line.is_none(), at, out);
         }
     }
 
-    fn act(&mut self, call: CallId, at: Timestamp, out: &mut Out<'_>) {
-        self.state.act_began();
+    fn act(&mut self, call: CallId, main: bool, at: Timestamp, out: &mut Out<'_>) {
+        if self.acts.is_empty() {
+            self.state.act_began();
+        }
         let span = self.enter("act", at, out);
         for item in self.items.values_mut().filter(|item| item.is_pending_of(call)) {
             item.node = span.node;
         }
-        self.acts.insert(call, Act { span, crashed: false });
+        self.acts.insert(call, Act { span, main, crashed: false });
     }
 
     /// A call that was proposed is done; the last one ends its act.
@@ -303,7 +410,7 @@ impl Run {
         if self.items.values().any(|item| item.is_pending_of(call)) {
             return;
         }
-        let Some(Act { span, crashed }) = self.acts.remove(&call) else { return };
+        let Some(Act { span, main, crashed }) = self.acts.remove(&call) else { return };
         let cut = match self.stopping {
             Stopping::No => crashed,
             Stopping::Interrupted => true,
@@ -317,20 +424,20 @@ impl Run {
         self.changed(span.node, changed, out);
 
         let span = self.enter("observe", at, out);
-        self.state.observed();
+        self.state.observed(main);
         self.exit(span, Exit::Ok, at, out);
-        let changed = Changed { messages: true, turn_count: true, ..Changed::default() };
+        let changed = Changed { messages: main, turn_count: true, ..Changed::default() };
         self.changed(span.node, changed, out);
-
-        let span = self.enter("compress", at, out);
-        self.exit(span, Exit::Ok, at, out);
-        self.changed(span.node, Changed::default(), out);
     }
 
     /// A text or a piece of reasoning is complete; what was said in a think is remembered.
     pub(super) fn said(&mut self, id: ItemId, item: &Item, text: &Text) {
+        if item.shows(Stream::Text) && item.is_thought() && !text.is_empty() {
+            self.search.speaks(item.node);
+        }
         if let (ItemKind::Text, Some(call)) = (&item.kind, self.calls.get_mut(&item.call))
             && call.purpose == Purpose::Think
+            && call.line.is_none()
         {
             call.said.insert(id, text.clone());
         }
@@ -338,7 +445,7 @@ impl Run {
 
     pub(super) fn growth(&mut self, growth: &Growth, out: &mut Out<'_>) {
         let Some(item) = self.items.get(&growth.item) else { return };
-        if !item.shows(growth.stream) {
+        if !item.streams(growth.stream) {
             return;
         }
         let Some(fresh) = out.fresh(growth) else { return };

@@ -5,17 +5,23 @@
 
 use std::collections::VecDeque;
 
+use polyloop_session::Text;
+use polyloop_session::event::Agent;
 use polyloop_session::item::Usage;
 
 use super::super::short::{json_bytes, short};
 use super::super::wire::{
-    PendingCall, ReactState, ReactUpdate, StateMessage, ToolOutcome, Usage as WireUsage,
+    Got, PendingCall, ReactState, ReactUpdate, StateMessage, ToolOutcome, Tot, Understood,
+    Usage as WireUsage,
 };
+pub(super) use super::super::wire::{NodeState, Status};
 
-/// All that `values` shows stays under 64 KiB: the bounds below add up to 53 KiB at most, and
+/// All that `values` shows stays under 64 KiB: the bounds below add up to 59 KiB at most, and
 /// what is around them takes less than 4.
 const MESSAGE_BYTES_MAX: usize = 2 * 1024;
 const MESSAGES_BYTES_MAX: usize = 20 * 1024;
+/// Of these, what a strategy shows has to do without.
+const STRATEGY_BYTES_MAX: usize = 8 * 1024;
 /// What stands around a message's texts.
 const MESSAGE_FRAME_BYTES: usize = 72;
 const NAME_BYTES_MAX: usize = 128;
@@ -23,6 +29,24 @@ const CALLS_MAX: usize = 16;
 const CALL_ARGUMENTS_BYTES_MAX: usize = 640;
 const RESULTS_MAX: usize = 16;
 const RESULT_BYTES_MAX: usize = 1024;
+/// Of what a strategy shows there is one part or another, never all.
+const UNDERSTOOD_BYTES_MAX: usize = 2 * 1024;
+const CONSTRAINTS_MAX: usize = 16;
+const CONSTRAINT_BYTES_MAX: usize = 256;
+const CANDIDATES_MAX: usize = 32;
+const CANDIDATE_BYTES_MAX: usize = 256;
+const NODES_MAX: usize = 40;
+/// Names are shorter, however many of their letters are escaped.
+const NODE_NAME_BYTES_MAX: usize = 160;
+const NODE_TEXT_BYTES_MAX: usize = 80;
+
+/// What a strategy shows, which the run that takes up another's search goes on with.
+#[derive(Default)]
+pub(super) struct Shown {
+    understood: Option<Understood>,
+    tot: Option<Tot>,
+    got: Option<Got>,
+}
 
 #[derive(Default)]
 pub(super) struct State {
@@ -36,6 +60,8 @@ pub(super) struct State {
     usage: Option<Usage>,
     total_usage: Option<Usage>,
     after_last_think: u64,
+    strategy: Shown,
+    messages_bytes_max: usize,
 }
 
 /// A call that was proposed and is not done.
@@ -54,11 +80,18 @@ pub(super) struct Changed {
     pub turn_count: bool,
     pub usage: bool,
     pub after_last_think: bool,
+    pub understood: bool,
+    pub tot: bool,
+    pub got: bool,
 }
 
 impl State {
-    pub(super) fn new(earlier: Option<u64>, message: Option<&str>) -> State {
-        let mut state = State { earlier, ..State::default() };
+    pub(super) fn new(earlier: Option<u64>, message: Option<&str>, agent: Agent) -> State {
+        let messages_bytes_max = match agent {
+            Agent::React => MESSAGES_BYTES_MAX,
+            Agent::Dup | Agent::Tot | Agent::Got => MESSAGES_BYTES_MAX - STRATEGY_BYTES_MAX,
+        };
+        let mut state = State { earlier, messages_bytes_max, ..State::default() };
         if let Some(text) = message {
             state.add(StateMessage::User(short(text, MESSAGE_BYTES_MAX)));
         }
@@ -69,7 +102,7 @@ impl State {
         self.messages_bytes += bytes(&message);
         self.messages.push_back(message);
         // What the run was asked stays.
-        while self.messages_bytes > MESSAGES_BYTES_MAX
+        while self.messages_bytes > self.messages_bytes_max
             && let Some(oldest) = self.messages.remove(1)
         {
             self.messages_bytes = self.messages_bytes.saturating_sub(bytes(&oldest));
@@ -117,8 +150,12 @@ impl State {
         }
     }
 
-    /// The results of the act become messages.
-    pub(super) fn observed(&mut self) {
+    /// The results of the act become messages, those of the session's own loop.
+    pub(super) fn observed(&mut self, main: bool) {
+        self.turn_count += 1;
+        if !main {
+            return;
+        }
         self.omitted += self.omitted_results;
         for result in std::mem::take(&mut self.results) {
             self.add(StateMessage::Tool {
@@ -127,7 +164,14 @@ impl State {
             });
             self.results.push_back(result);
         }
-        self.turn_count += 1;
+    }
+
+    pub(super) fn leave(&mut self) -> Shown {
+        std::mem::take(&mut self.strategy)
+    }
+
+    pub(super) fn take_up(&mut self, strategy: Shown) {
+        self.strategy = strategy;
     }
 
     pub(super) fn values<'a>(
@@ -148,6 +192,9 @@ impl State {
             usage: self.usage.map(WireUsage::from),
             total_usage: self.total_usage.map(WireUsage::from),
             message_count_after_last_think: self.after_last_think,
+            understood: self.strategy.understood.as_ref(),
+            tot: self.strategy.tot.as_ref(),
+            got: self.strategy.got.as_ref(),
         }
     }
 
@@ -178,7 +225,76 @@ impl State {
         update.turn_count = changed.turn_count.then_some(self.turn_count);
         update.message_count_after_last_think =
             changed.after_last_think.then_some(self.after_last_think);
+        update.understood = self.strategy.understood.as_ref().filter(|_| changed.understood);
+        update.tot = self.strategy.tot.as_ref().filter(|_| changed.tot);
+        update.got = self.strategy.got.as_ref().filter(|_| changed.got);
         update
+    }
+
+    /// A part of what the problem comes to.
+    pub(super) fn understood(&mut self, goal: Option<&str>, constraints: &[Text], context: &str) {
+        let understood = self.strategy.understood.get_or_insert_default();
+        match goal {
+            Some(goal) => understood.core_goal = short(goal, UNDERSTOOD_BYTES_MAX),
+            None => {
+                let shown = constraints.iter().take(CONSTRAINTS_MAX);
+                let shown = shown.map(|one| short(one, CONSTRAINT_BYTES_MAX));
+                understood.key_constraints = shown.collect();
+                understood.relevant_context = short(context, UNDERSTOOD_BYTES_MAX);
+            }
+        }
+    }
+
+    pub(super) fn proposed(&mut self, candidates: &[&str]) {
+        let tot = self.strategy.tot.get_or_insert_default();
+        tot.chosen = None;
+        tot.candidates = shown(candidates.iter().copied());
+    }
+
+    pub(super) fn chosen<'a>(
+        &mut self,
+        depth: u32,
+        candidates: impl Iterator<Item = &'a str>,
+        chosen: Option<usize>,
+    ) {
+        let tot = self.strategy.tot.get_or_insert_default();
+        let candidates = shown(candidates);
+        if !candidates.is_empty() {
+            (tot.depth, tot.candidates, tot.chosen) = (depth, candidates, chosen);
+        }
+    }
+
+    /// The search goes on from earlier thoughts.
+    pub(super) fn went_back(&mut self, to_depth: u32) {
+        self.strategy.tot.get_or_insert_default().depth = to_depth;
+    }
+
+    pub(super) fn node(&mut self, name: &str, state: NodeState) {
+        let got = self.strategy.got.get_or_insert_default();
+        let name = short(name, NODE_NAME_BYTES_MAX);
+        if got.node_states.len() < NODES_MAX || got.node_states.contains_key(&name) {
+            got.node_states.insert(name, state);
+        }
+    }
+}
+
+fn shown<'a>(candidates: impl Iterator<Item = &'a str>) -> Vec<String> {
+    candidates.take(CANDIDATES_MAX).map(|text| short(text, CANDIDATE_BYTES_MAX)).collect()
+}
+
+impl NodeState {
+    pub(super) fn new(status: Status) -> NodeState {
+        NodeState { status, result: None, error: None }
+    }
+
+    pub(super) fn done(result: &str) -> NodeState {
+        let result = Some(short(result, NODE_TEXT_BYTES_MAX));
+        NodeState { result, ..NodeState::new(Status::Done) }
+    }
+
+    pub(super) fn failed(error: &str) -> NodeState {
+        let error = Some(short(error, NODE_TEXT_BYTES_MAX));
+        NodeState { error, ..NodeState::new(Status::Failed) }
     }
 }
 

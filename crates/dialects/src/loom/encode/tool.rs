@@ -26,10 +26,23 @@ pub(super) struct Item {
     /// Where its events are placed: its call, then the act.
     pub node: Node,
     call_id: String,
-    /// Part of a summary, which clients are not shown.
-    quiet: bool,
+    voice: Voice,
+    /// Of a loop beside the session's own.
+    aside: bool,
     args: Option<Text>,
     started: bool,
+}
+
+/// How the texts of a call are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Voice {
+    Said,
+    /// On the way to what is said.
+    Thought,
+    /// The same, when it is whole: others go on in the same node.
+    Whole,
+    /// Part of a summary, which clients are not shown.
+    Quiet,
 }
 
 pub(super) struct Wait {
@@ -41,8 +54,16 @@ pub(super) struct Wait {
 }
 
 impl Item {
-    pub(super) fn new(id: ItemId, kind: ItemKind, call: CallId, node: Node, quiet: bool) -> Item {
-        Item { kind, call, node, call_id: call_id(id), quiet, args: None, started: false }
+    pub(super) fn new(
+        id: ItemId,
+        kind: ItemKind,
+        call: CallId,
+        node: Node,
+        voice: Voice,
+        aside: bool,
+    ) -> Item {
+        let (call_id, args, started) = (call_id(id), None, false);
+        Item { kind, call, node, call_id, voice, aside, args, started }
     }
 
     fn name(&self) -> &str {
@@ -70,13 +91,32 @@ impl Item {
             (ItemKind::Text | ItemKind::Reasoning, Stream::Args | Stream::Output)
             | (ItemKind::ToolCall { .. }, Stream::Text) => false,
         };
-        has && !self.quiet
+        has && self.voice != Voice::Quiet
+    }
+
+    /// On the way to what is said.
+    pub(super) fn is_thought(&self) -> bool {
+        matches!(self.voice, Voice::Thought | Voice::Whole)
+    }
+
+    /// Whether its characters are shown as they come. A chunk of arguments does not say whose they
+    /// are, so beside others they are shown when they are whole.
+    pub(super) fn streams(&self, stream: Stream) -> bool {
+        let comes = match stream {
+            Stream::Text => self.voice != Voice::Whole,
+            Stream::Args => !self.aside,
+            Stream::Output => true,
+        };
+        comes && self.shows(stream)
     }
 
     /// The event that carries characters of a stream.
     pub(super) fn chunk<'a>(&'a self, stream: Stream, text: &'a str, is_first: bool) -> Told<'a> {
         match (&self.kind, stream) {
             (ItemKind::Reasoning, _) => Told::ThoughtChunk { content: text, id: self.node.name },
+            (ItemKind::Text, _) if self.voice != Voice::Said => {
+                Told::ThoughtChunk { content: text, id: self.node.name }
+            }
             (ItemKind::Text, _) => Told::MessageChunk { content: text, id: self.node.name },
             (ItemKind::ToolCall { .. }, Stream::Output) => {
                 Told::ToolOutput { call_id: &self.call_id, name: self.name(), content: text }
@@ -102,7 +142,7 @@ impl Item {
 impl Run {
     pub(super) fn proposed(&mut self, id: ItemId, args: &Text, out: &mut Out<'_>) {
         let Some(item) = self.items.get_mut(&id) else { return };
-        if item.quiet || !matches!(item.kind, ItemKind::ToolCall { .. }) {
+        if item.voice == Voice::Quiet || !matches!(item.kind, ItemKind::ToolCall { .. }) {
             return;
         }
         item.args = Some(args.clone());
@@ -152,8 +192,13 @@ impl Run {
             (ItemKind::ToolCall { .. }, None) => Stream::Args,
             (ItemKind::ToolCall { .. }, Some(_)) => Stream::Output,
         };
-        if item.shows(stream) {
+        // Beside others a blank text would only be a gap.
+        let is_gap = item.voice == Voice::Whole && text.trim().is_empty();
+        if item.shows(stream) && !is_gap {
             self.rest(*id, &item, stream, text, out);
+            if item.voice == Voice::Whole && stream == Stream::Text {
+                self.part(item.node, out);
+            }
         }
         self.said(*id, &item, text);
         if item.args.is_none() {

@@ -1,10 +1,14 @@
 //! However much a run holds, what shows it stays small; and no log makes the encoder panic.
 
-use polyloop_session::event::{Agent, CallOutcome, Level, Outcome, Purpose, Stop, Work};
+use polyloop_session::event::{
+    Agent, CallOutcome, Level, NodeOutcome, Outcome, PlannedNode, Purpose, Stop, Thought,
+    Understanding, Weighed, Work,
+};
+use polyloop_session::id::{NodeId, ThoughtId};
 use polyloop_session::item::{End, Fault, ItemKind, ToolResult};
 use polyloop_session::policy::Effect;
 use polyloop_session::wait::{Answer, Ask, Then};
-use polyloop_session::{Event, MessageId, Seq, Stream, Text, TurnId, WaitId};
+use polyloop_session::{CallId, Event, MessageId, Seq, Stream, Text, TurnId, WaitId};
 use proptest::prelude::*;
 
 use super::make::*;
@@ -87,6 +91,97 @@ fn a_long_run_is_shown_in_part() {
     assert_eq!(count, 1 + 2 * 500 - 1);
     let last = messages.last().unwrap()["Tool"]["content"].as_str().unwrap();
     assert!(last.ends_with('…'), "{last:?}");
+}
+
+/// Messages and results of a loop on the session's own line, as much as a run shows.
+fn fill(log: &mut Log, big: &Text) {
+    for _ in 0..3 {
+        let call = log.add(think());
+        let text = log.add(item(call, ItemKind::Text));
+        log.add(said(text, big.clone()));
+        let items: Vec<u64> = (0..20).map(|_| log.add(item(call, tool(big)))).collect();
+        items.iter().for_each(|id| {
+            log.add(proposed(*id, big.clone(), Effect::Read));
+        });
+        log.add(answered(call, Some(usage(u64::MAX, u64::MAX))));
+        items.iter().for_each(|id| {
+            log.add(done(*id, big.clone()));
+        });
+    }
+}
+
+#[test]
+fn searches_of_any_size() {
+    let hostile: Text = "\u{1}\"\\".repeat(1_000).into();
+    let call = CallId(Seq(3));
+    let (parent, text) = (None, hostile.clone());
+    let planned = |_| PlannedNode {
+        name: hostile.clone(),
+        task: hostile.clone(),
+        needs: vec![0, 1, 2],
+        attempts: 1,
+        refine: 0,
+    };
+    let thought = |_| Thought { text: hostile.clone(), last: false };
+    let node = |index| NodeId { planned: Seq(3), index };
+    let thoughts = (0..100).map(|index| ThoughtId { expanded: Seq(3), index });
+    let weighed = thoughts.map(|thought| Weighed { thought, score: 333 }).collect();
+    let constraints = vec![hostile.clone(); 100];
+    let searches = [
+        (
+            Agent::Dup,
+            vec![
+                Event::Understood {
+                    call,
+                    part: Understanding::Question { goal: hostile.clone() },
+                    tokens: 1,
+                },
+                Event::Understood {
+                    call,
+                    part: Understanding::Information { constraints, context: hostile.clone() },
+                    tokens: 1,
+                },
+            ],
+        ),
+        (
+            Agent::Tot,
+            vec![
+                Event::Expanded { call, from: None, thoughts: (0..100).map(thought).collect() },
+                Event::Chosen { depth: 1, beam: Vec::new(), weighed },
+            ],
+        ),
+        (Agent::Got, {
+            let nodes = (0..100).map(planned).collect();
+            let mut events = vec![Event::Planned { call, parent, nodes }];
+            events.extend((0..100).map(|index| Event::NodeEnded {
+                node: node(index),
+                outcome: match index % 2 {
+                    0 => NodeOutcome::Done { result: text.clone(), tokens: 1 },
+                    _ => NodeOutcome::Failed { fault: Fault::new("x", &*text) },
+                },
+            }));
+            events
+        }),
+    ];
+    for (agent, events) in searches {
+        let mut log = Log::default();
+        let message = MessageId(Seq(log.add(queued(&hostile, None, true))));
+        let (work, cwd, earlier) = (Work::Message { message }, None, Some(u64::MAX));
+        log.add(Event::TurnStarted { work, agent: Some(agent), cwd, earlier });
+        events.into_iter().for_each(|event| {
+            log.add(event);
+        });
+        fill(&mut log, &hostile);
+        log.add(ended(Outcome::Completed));
+        let bytes = largest(all(&log));
+        assert!((30_000..EVENT_BYTES_MAX).contains(&bytes), "{agent:?}: {bytes}");
+        let got = frames(&log.updates);
+        let state = &got[got.len() - 2]["event"]["state"];
+        let shown = ["understood", "tot", "got"].map(|part| state[part].to_string().len());
+        assert!(shown.into_iter().any(|bytes| bytes > 5_000), "{agent:?}: {shown:?}");
+        let sizes = got.iter().map(|frame| frame.to_string().len());
+        assert!(sizes.max().unwrap() < 2 * EVENT_BYTES_MAX, "{agent:?}: no event is huge");
+    }
 }
 
 #[test]

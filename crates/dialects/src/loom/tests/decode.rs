@@ -3,6 +3,7 @@
 use polyloop_session::command::{Send, WaitReply};
 use polyloop_session::event::{Agent, RunOptions};
 use polyloop_session::item::Part;
+use polyloop_session::strategy::bounds::{Judge, Search, Wanted};
 use polyloop_session::wait::Then;
 use polyloop_session::{Command, Delivery, ItemId, Seq, SessionId, TurnId, WaitRef};
 use proptest::prelude::*;
@@ -71,6 +72,75 @@ fn every_field_of_a_run() {
     assert_eq!(send.run.unwrap().agent, Some(Agent::Dup));
     let tot = json!({"type": "run", "message": "", "agent": "tot"});
     assert_eq!(run(&tot).1.send.run.unwrap().agent, Some(Agent::Tot));
+}
+
+#[test]
+fn a_run_says_how_far_it_goes() {
+    let tot = json!({"proposals": 5, "samples": 2, "beam": 100, "depth": 1, "search": "depth",
+        "judge": "vote", "prune": 0, "accept": 0.95, "steps": 0});
+    let got = json!({"adaptive": false, "nodes": 12, "nodes_total": 99, "layers": 4, "depth": 3,
+        "attempts": 1, "refine": 0, "steps": 7});
+    let frame = json!({"type": "run", "message": "Hi", "agent": "tot", "tot": tot, "got": got,
+        "max_turns": 9});
+    let run_of = |frame: &serde_json::Value| *run(frame).1.send.run.unwrap();
+    let options = run_of(&frame);
+    assert_eq!((options.calls_max, options.adaptive), (Some(9), false));
+    let want = Wanted {
+        tot_proposals: Some(5),
+        tot_samples: Some(2),
+        tot_beam: Some(100),
+        tot_depth: Some(1),
+        tot_search: Some(Search::Depth),
+        tot_judge: Some(Judge::Vote),
+        tot_prune: Some(0),
+        tot_accept: Some(950),
+        tot_steps: Some(0),
+        got_nodes: Some(12),
+        got_nodes_total: Some(99),
+        got_layers: Some(4),
+        got_depth: Some(3),
+        got_attempts: Some(1),
+        got_refine: Some(0),
+        got_steps: Some(7),
+        got_adaptive: Some(false),
+    };
+    assert_eq!(options.bounds.as_deref(), Some(&want));
+    let nothing = json!({"type": "run", "message": "Hi", "agent": "tot", "tot": {}, "got": null,
+        "max_turns": null});
+    assert_eq!(run_of(&nothing).bounds, None);
+    for adaptive in [json!({"adaptive": true}), json!({"adaptive": null})] {
+        let frame = json!({"type": "run", "message": "Hi", "agent": "got", "got": adaptive,
+            "got_adaptive": true});
+        let options = run_of(&frame);
+        assert_eq!((options.adaptive, options.bounds), (true, None));
+    }
+}
+
+#[test]
+fn a_bound_that_cannot_be_is_named() {
+    let counts = ["proposals", "samples", "beam", "depth"].map(|field| ("tot", field, 1));
+    let got = ["nodes", "nodes_total", "layers", "depth", "attempts", "steps"];
+    let got = got.map(|field| ("got", field, 1));
+    let rows = counts.into_iter().chain(got).chain([("tot", "steps", 0), ("got", "refine", 0)]);
+    for (of, field, min) in rows {
+        for value in [min - 1, -9, 101, i64::MAX] {
+            let frame = json!({"type": "run", "message": "Hi", "agent": of, of: {field: value}});
+            let told = decode(&frame).unwrap_err().error;
+            let want = format!("{of}.{field}: {value} is out of range; use {min} to 100");
+            assert!(told.starts_with(&format!("parse error: {want}")), "{told}");
+        }
+        for value in [json!("3"), json!(1.5), json!([1]), json!(true)] {
+            let frame = json!({"type": "run", "message": "Hi", "agent": of, of: {field: value}});
+            let told = decode(&frame).unwrap_err().error;
+            assert!(told.starts_with(&format!("parse error: {of}.{field}: ")), "{told}");
+        }
+    }
+    for value in [json!(-0.1), json!(1.01), json!(2)] {
+        let frame =
+            json!({"type": "run", "message": "Hi", "agent": "tot", "tot": {"prune": value}});
+        let told = decode(&frame).unwrap_err().error;
+        assert!(told.contains("tot.prune: ") && told.contains("use 0 to 1"), "{told}");
+    }
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn a_denial_that_ends_the_turn_completes_the_run() {
     log.add(ended(Outcome::Completed));
     let told = lines(&log.updates);
     let exits: Vec<&String> = told.iter().filter(|line| line.contains(" node_exit ")).collect();
-    assert_eq!(exits.len(), 4, "{told:?}");
+    assert_eq!(exits.len(), 3, "{told:?}");
     assert!(exits.iter().all(|line| line.contains(r#""result":"Ok""#)), "{exits:?}");
     assert!(told.last().unwrap().starts_with("run_end"));
 }

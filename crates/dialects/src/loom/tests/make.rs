@@ -91,6 +91,7 @@ pub fn calls(purpose: Purpose) -> Event {
         model: "offline".into(),
         tokens_max: 1_000,
         overhead_tokens: None,
+        line: None,
     }
 }
 

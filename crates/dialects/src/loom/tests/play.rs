@@ -9,6 +9,7 @@ use polyloop_session::event::{Level, Origin, RunOptions, Settings};
 use polyloop_session::item::{End, ItemKind, Part, ToolResult};
 use polyloop_session::policy::{Effect, Mode};
 use polyloop_session::state::{Item, ToolPhase};
+use polyloop_session::strategy::bounds::Bounds;
 use polyloop_session::wait::Then;
 use polyloop_session::{
     Answerable, CallId, Chance, Command, Delivery, Event, Growth, Heal, ItemId, Limits, LogEntry,
@@ -31,6 +32,7 @@ const LIMITS: Limits = Limits {
     compact_at: 800,
     overhead: Overhead { instructions: 0, tools: 0 },
     budget: Budget { cost_micros_max: None, tokens_max: None },
+    bounds: Bounds::DEFAULT,
 };
 
 #[derive(Clone, Debug)]

@@ -15,12 +15,13 @@ fn rendered(event: &Event<'_>) -> Value {
 fn events_of_the_other_agents() {
     let rows = [
         (
-            Event::TotExpand { candidates: &["look up docs", "answer directly"] },
-            json!({"type": "tot_expand", "candidates": ["look up docs", "answer directly"]}),
+            Event::TotExpand { candidates: &["look up docs", "answer directly"], depth: 1 },
+            json!({"type": "tot_expand", "candidates": ["look up docs", "answer directly"],
+                "depth": 1}),
         ),
         (
-            Event::TotEvaluate { chosen: 0, scores: &[1.1, 0.8] },
-            json!({"type": "tot_evaluate", "chosen": 0, "scores": [1.1, 0.8]}),
+            Event::TotEvaluate { chosen: 0, scores: &[1.1, 0.8], depth: 1 },
+            json!({"type": "tot_evaluate", "chosen": 0, "scores": [1.1, 0.8], "depth": 1}),
         ),
         (
             Event::TotBacktrack { reason: "tool error", to_depth: 0 },

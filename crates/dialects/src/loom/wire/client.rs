@@ -1,7 +1,11 @@
 //! What clients send. Optional fields may be absent or null; fields that are not known are
 //! ignored.
 
+use std::num::NonZeroU32;
+
 use serde::Deserialize;
+
+use super::bounds::{GotBounds, TotBounds};
 
 /// The part of every request that says which it is.
 #[derive(Deserialize)]
@@ -23,9 +27,18 @@ pub(in super::super) struct Run {
     pub thread_id: Option<String>,
     #[serde(default)]
     pub working_folder: Option<String>,
-    /// For `got` only.
+    /// For `got` only: sub-tasks are judged first, and split where they are too much for one.
     #[serde(default)]
     pub got_adaptive: Option<bool>,
+    /// An addition: how far a search of `tot` may go.
+    #[serde(default)]
+    pub tot: Option<TotBounds>,
+    /// An addition: how far a graph of `got` may go.
+    #[serde(default)]
+    pub got: Option<GotBounds>,
+    /// An addition: model calls that the run may make.
+    #[serde(default)]
+    pub max_turns: Option<NonZeroU32>,
     #[serde(default)]
     pub verbose: Option<bool>,
     /// The client answers `tool_approval` events.

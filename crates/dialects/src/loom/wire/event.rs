@@ -17,6 +17,9 @@ pub(in super::super) enum Event<'a> {
     },
     NodeEnter {
         id: &'a str,
+        /// The sub-task that it works on.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        got_node: Option<&'a str>,
     },
     NodeExit {
         id: &'a str,
@@ -94,42 +97,38 @@ pub(in super::super) enum Event<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<&'a str>,
     },
-    #[allow(dead_code, reason = "what tot does has no event in the log yet")]
     TotExpand {
         candidates: &'a [&'a str],
+        /// Steps from the beginning, of these the last; the first is 1.
+        depth: u32,
     },
-    #[allow(dead_code, reason = "what tot does has no event in the log yet")]
     TotEvaluate {
         chosen: usize,
         scores: &'a [f64],
+        /// Of the candidates.
+        depth: u32,
     },
-    #[allow(dead_code, reason = "what tot does has no event in the log yet")]
     TotBacktrack {
         reason: &'a str,
         to_depth: u32,
     },
-    #[allow(dead_code, reason = "what got does has no event in the log yet")]
     GotPlan {
         node_count: usize,
         edge_count: usize,
         node_ids: &'a [&'a str],
     },
-    #[allow(dead_code, reason = "what got does has no event in the log yet")]
     GotNodeStart {
         id: &'a str,
     },
-    #[allow(dead_code, reason = "what got does has no event in the log yet")]
     GotNodeComplete {
         id: &'a str,
         result_summary: &'a str,
     },
-    #[allow(dead_code, reason = "what got does has no event in the log yet")]
     GotNodeFailed {
         id: &'a str,
         error: &'a str,
     },
     /// `node_id` is the graph's node, in the place of the envelope's.
-    #[allow(dead_code, reason = "what got does has no event in the log yet")]
     GotExpand {
         node_id: &'a str,
         nodes_added: usize,

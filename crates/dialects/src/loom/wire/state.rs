@@ -1,6 +1,6 @@
 //! A run's state as its stream shows it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde::Serialize;
 
@@ -30,6 +30,57 @@ pub(in super::super) struct ReactState<'a> {
     pub usage: Option<Usage>,
     pub total_usage: Option<Usage>,
     pub message_count_after_last_think: u64,
+    /// What dup made of the problem.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub understood: Option<&'a Understood>,
+    /// Where the search of tot stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tot: Option<&'a Tot>,
+    /// The sub-tasks of got.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub got: Option<&'a Got>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in super::super) struct Understood {
+    pub core_goal: String,
+    pub key_constraints: Vec<String>,
+    pub relevant_context: String,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in super::super) struct Tot {
+    /// Of what the search goes on from.
+    pub depth: u32,
+    /// What was proposed last, or weighed.
+    pub candidates: Vec<String>,
+    /// The best of them, once they were weighed.
+    pub chosen: Option<usize>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in super::super) struct Got {
+    pub node_states: BTreeMap<String, NodeState>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in super::super) struct NodeState {
+    pub status: Status,
+    pub result: Option<String>,
+    pub error: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(in super::super) enum Status {
+    Pending,
+    Running,
+    Done,
+    Failed,
 }
 
 /// The same, only what a node changed.
@@ -56,6 +107,12 @@ pub(in super::super) struct ReactUpdate<'a> {
     pub total_usage: Option<Usage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_count_after_last_think: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub understood: Option<&'a Understood>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tot: Option<&'a Tot>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub got: Option<&'a Got>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use polyloop_session::event::Purpose;
 use polyloop_session::item::{End, FileChange, ItemKind, Operation, ToolResult};
 use polyloop_session::policy::Judgement;
 use polyloop_session::{Growth, ItemId, Seq, Stream, Text};
@@ -12,15 +11,26 @@ use serde_json::Value;
 use super::parts::{Parts, stream};
 use crate::conn::Out;
 use crate::is_asked;
+use crate::progress::Manner;
 use crate::tools::unified_name;
 use crate::unified::wire::{
     AssistantMessage, AssistantReasoning, CallName, CommandOutput, FileChanged, FileOperation,
     Json, ToolCompleted, ToolId, ToolStarted,
 };
 
+/// What is thought beside others is followed by what another thinks.
+const LINE_END: &str = "\n";
+
 pub(super) enum Item {
-    Text(Shown),
-    Tool { name: Text, proposal: Option<Proposal> },
+    Text {
+        shown: Shown,
+        /// Shown when it is whole.
+        whole: bool,
+    },
+    Tool {
+        name: Text,
+        proposal: Option<Proposal>,
+    },
 }
 
 /// Where the characters of an item are shown.
@@ -52,28 +62,34 @@ pub(super) struct Ended<'e> {
 }
 
 impl Item {
-    /// `purpose` is its call's, where that is known.
-    pub(super) fn new(kind: &ItemKind, purpose: Option<Purpose>) -> Item {
-        let shown = |otherwise| match purpose {
-            Some(Purpose::Think | Purpose::Explain { .. }) | None => otherwise,
-            // A summary is no part of the conversation that clients see.
-            Some(Purpose::Summarise) => Shown::Nowhere,
+    /// `manner` is known where its call is.
+    pub(super) fn new(kind: &ItemKind, manner: Option<Manner>) -> Item {
+        let otherwise = match kind {
+            ItemKind::Text => Manner::Said,
+            ItemKind::Reasoning | ItemKind::ToolCall { .. } => Manner::Thought,
+        };
+        let manner = manner.unwrap_or(otherwise);
+        let shown = match manner {
+            Manner::Said => Shown::Message,
+            Manner::Thought | Manner::ThoughtWhole => Shown::Reasoning,
+            Manner::Nowhere => Shown::Nowhere,
         };
         match kind {
-            ItemKind::Text => Item::Text(shown(Shown::Message)),
-            ItemKind::Reasoning => Item::Text(shown(Shown::Reasoning)),
+            ItemKind::Text | ItemKind::Reasoning => {
+                Item::Text { shown, whole: manner == Manner::ThoughtWhole }
+            }
             ItemKind::ToolCall { name, .. } => Item::Tool { name: name.clone(), proposal: None },
         }
     }
 
     pub(super) fn grew(&self, growth: &Growth, out: &mut Out<'_>) {
         let shows = match (self, growth.stream) {
-            (Item::Text(shown), Stream::Text) => *shown != Shown::Nowhere,
+            (Item::Text { shown, whole }, Stream::Text) => *shown != Shown::Nowhere && !whole,
             (Item::Tool { proposal, .. }, Stream::Output) => {
                 proposal.as_ref().is_some_and(|proposal| proposal.script.is_some())
             }
             // Arguments are shown when they are whole.
-            (Item::Text(_), Stream::Args | Stream::Output)
+            (Item::Text { .. }, Stream::Args | Stream::Output)
             | (Item::Tool { .. }, Stream::Text | Stream::Args) => false,
         };
         if !shows {
@@ -83,7 +99,7 @@ impl Item {
         let end = growth.offset.saturating_add(growth.text.len() as u64);
         let place = (growth.item, growth.stream, end - fresh.len() as u64);
         match self {
-            Item::Text(shown) => shown.tell(place, fresh, out),
+            Item::Text { shown, .. } => shown.tell(place, fresh, out),
             Item::Tool { proposal, .. } => {
                 let script = proposal.as_ref().and_then(|proposal| proposal.script.as_deref());
                 tell_output(place, script.unwrap_or_default(), fresh, out);
@@ -110,12 +126,23 @@ impl Item {
         out: &mut Parts<'_, '_>,
     ) {
         match self {
-            Item::Text(shown) => shown.completed(id, ended.text, out),
+            Item::Text { shown, whole } => {
+                shown.completed(id, ended.text, out);
+                if whole && !ended.text.is_empty() {
+                    out.tell(&AssistantReasoning { text: LINE_END });
+                }
+            }
             // Cut inside its arguments: it was never a call.
             Item::Tool { proposal: None, .. } => {}
             Item::Tool { proposal: Some(proposal), .. } => proposal.completed(id, ended, cwd, out),
         }
     }
+}
+
+/// A sentence on the way to an answer. Clients append, so it stands on a line of its own.
+pub(super) fn thought(text: &str, out: &mut Parts<'_, '_>) {
+    let text = &format!("\n{text}\n");
+    out.tell(&AssistantReasoning { text });
 }
 
 impl Shown {

@@ -127,6 +127,7 @@ pub fn calling(purpose: Purpose) -> Event {
         model: "offline".into(),
         tokens_max: 200_000,
         overhead_tokens: None,
+        line: None,
     }
 }
 

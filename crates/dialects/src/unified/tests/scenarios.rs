@@ -198,6 +198,7 @@ fn compaction(work: Work) -> Vec<Value> {
             pieces: 3,
             overhead_tokens: None,
         },
+        line: None,
     });
     log.add(ended(Outcome::Completed));
     log.told()

@@ -3,7 +3,7 @@
 use polyloop_dialects::agentloop::file::{FileEncoder, Line, read_line};
 use polyloop_dialects::rest::{SessionInfo, SessionList};
 use polyloop_dialects::time::parse_iso;
-use polyloop_session::event::{Adopted, Outcome};
+use polyloop_session::event::{Adopted, Agent, Outcome};
 use polyloop_session::item::{Fault, ItemKind};
 use polyloop_session::policy::Effect;
 use polyloop_session::wait::Answer;
@@ -126,7 +126,7 @@ fn info<T>(example: &Value, made: impl FnOnce(SessionInfo<'_>) -> T) -> T {
     let time = |field: &str| parse_iso(example[field].as_str().unwrap()).unwrap();
     let (start, last) = (time("start_time"), time("last_update_time"));
     let lines = example["event_count"].as_u64().unwrap();
-    made(SessionInfo::new(&id, start, last, lines, &None, None))
+    made(SessionInfo::new(&id, (start, last), lines, &None, Agent::React, None))
 }
 
 pub fn rest_list(text: &str) {

@@ -345,6 +345,7 @@ fn context_compaction(text: &str) {
         tokens_before: 180_000,
         tokens_after: 90_000,
         window,
+        line: None,
     };
     let (example, events) = (parse(text), after([compacted]));
     is_like(&example, last(&example, events.clone()), &[]);

@@ -24,7 +24,10 @@ impl Turn {
         if let Some(call) = self.calls.get_mut(&item.call) {
             call.proposed_tools = true;
         }
-        line.push(proposed.seq, proposed.tokens, piece);
+        let on = item.line;
+        if let Some((_, line)) = self.at(on, line) {
+            line.push(proposed.seq, proposed.tokens, piece);
+        }
     }
 
     pub(super) fn tool_started(&mut self, item: ItemId, sandboxed: bool, leave: Option<&Leave>) {
@@ -70,36 +73,48 @@ impl Turn {
         match (&item.kind, &item.tool) {
             (ItemKind::ToolCall { .. }, Some(_)) => {
                 let is_error = end != End::Whole;
+                let told = self.explanations.remove(&id).unwrap_or_default();
                 // A batch in which one call failed has written them all the same.
-                match (whole.todos, item.todos()) {
-                    (Some(open), _) => line.set_todos(open.clone()),
+                let open: Option<Text> = match (whole.todos, item.todos()) {
+                    (Some(open), _) => Some(open.clone()),
                     (None, Some(args)) if !is_error => {
-                        line.set_todos(todos::open_in(args).unwrap_or_default().into());
+                        Some(todos::open_in(args).unwrap_or_default().into())
                     }
-                    (None, _) => {}
+                    (None, _) => None,
+                };
+                if let Some(open) = &open {
+                    // The list is the session's, whoever writes it.
+                    line.set_todos(open.clone());
                 }
-                let piece = Piece::ToolResult { item: id, output: whole.seen.clone(), is_error };
-                line.push(seq, whole.tokens, piece);
-                for (text, tokens) in self.explanations.remove(&id).unwrap_or_default() {
-                    line.push(seq, tokens, Piece::Explanation { text });
+                if let Some((_, line)) = self.at(item.line, line) {
+                    if let Some(open) = open {
+                        line.set_todos(open);
+                    }
+                    let output = whole.seen.clone();
+                    line.push(seq, whole.tokens, Piece::ToolResult { item: id, output, is_error });
+                    for (text, tokens) in told {
+                        line.push(seq, tokens, Piece::Explanation { text });
+                    }
                 }
-                self.all_tools_done();
+                self.all_tools_done(item.line);
             }
             // Cut inside its arguments: never proposed, so no part of the prompt.
             (ItemKind::ToolCall { .. }, None) => {}
             (ItemKind::Text, _) => self.text_completed(&item, purpose, end, seq, whole, line),
             (ItemKind::Reasoning, _) => {
-                if purpose == Some(Purpose::Think) && end == End::Whole {
+                if purpose.is_some_and(Purpose::is_step) && end == End::Whole {
                     let (text, opaque) = (whole.text.clone(), whole.opaque.cloned());
                     let call = item.call;
                     let piece = Piece::Reasoning { call, item: id, text, opaque };
-                    line.push(seq, whole.tokens, piece);
+                    if let Some((_, line)) = self.at(item.line, line) {
+                        line.push(seq, whole.tokens, piece);
+                    }
                 }
             }
         }
     }
 
-    pub(super) fn text_completed(
+    fn text_completed(
         &mut self,
         item: &Item,
         purpose: Option<Purpose>,
@@ -112,11 +127,14 @@ impl Turn {
             return;
         }
         match purpose {
-            Some(Purpose::Think) => {
+            Some(Purpose::Think | Purpose::Expand { .. }) => {
                 let (call, text) = (Some(item.call), whole.text.clone());
                 let opaque = whole.opaque.cloned();
-                let piece = Piece::Agent { call, item: whole.id, text, opaque };
-                line.push(seq, whole.tokens, piece);
+                let piece = Piece::Agent { call, item: whole.id, text: text.clone(), opaque };
+                if let Some((looped, line)) = self.at(item.line, line) {
+                    looped.said.insert(whole.id, text);
+                    line.push(seq, whole.tokens, piece);
+                }
             }
             Some(Purpose::Explain { .. }) => {
                 let about = self.calls.get(&item.call).and_then(|call| call.about.as_ref());
@@ -128,13 +146,22 @@ impl Turn {
                     // Settled and done while it was explained.
                     None => {
                         let piece = Piece::Explanation { text: whole.text.clone() };
-                        line.push(seq, whole.tokens, piece);
+                        if let Some((_, line)) = self.at(item.line, line) {
+                            line.push(seq, whole.tokens, piece);
+                        }
                     }
                 }
             }
             Some(Purpose::Summarise) => {
                 let (text, tokens) = (whole.text.clone(), whole.tokens);
-                self.answer = Some(Summary { call: item.call, text, tokens });
+                if let Some((looped, _)) = self.at(item.line, line) {
+                    looped.summary = Some(Summary { call: item.call, text, tokens });
+                }
+            }
+            Some(errand) => {
+                if let Some(errand) = self.errands.get_mut(&errand) {
+                    errand.said.insert(whole.id, whole.text.clone());
+                }
             }
             None => {}
         }

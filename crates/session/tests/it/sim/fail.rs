@@ -86,7 +86,7 @@ impl Sim {
     pub(super) fn waits(&self, call: CallId, purpose: Purpose) -> Run {
         let want = match purpose {
             Purpose::Think | Purpose::Summarise => self.audit.delay_ms(),
-            Purpose::Explain { .. } => 0,
+            _ => 0,
         };
         let open = self.state.turn().and_then(|turn| turn.calls.get(&call));
         let waits = open.map(|open| open.delay_ms);

@@ -69,6 +69,6 @@ impl Sim {
     /// Somebody wants the summary: a person, a provider, or the attempt before it.
     fn was_asked(&self, before: &State) -> bool {
         let Some(turn) = before.turn() else { return true };
-        turn.is_compaction() || turn.shorten != polyloop_session::state::Shorten::No
+        turn.is_compaction() || turn.main.shorten != polyloop_session::state::Shorten::No
     }
 }

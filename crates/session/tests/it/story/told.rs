@@ -33,6 +33,7 @@ impl Story {
                 matches!(messages.pop(), Some(Message::User(p)) if spoken(&p) == SUMMARISE_TEXT),
                 "[6] a summary that is not asked for"
             ),
+            other => ensure!(false, "[6] {other:?} in a session of react"),
         }
         provider_accepts(&messages)?;
         let Read { texts, tools, reasons } = read(&messages);

@@ -28,10 +28,19 @@ impl Run {
         self.started(out);
         let calls = self.calls.values().map(|call| call.span.node);
         let acts = self.acts.values().map(|act| act.span.node);
-        let mut open: Vec<Node> = calls.chain(acts).collect();
+        let search = self.search.spans().map(|span| span.node);
+        let mut open: Vec<Node> = calls.chain(acts).chain(search).collect();
         open.sort();
+        // Several calls may share one.
+        open.dedup();
         for node in open {
-            self.tell(Some(node), &Told::NodeEnter { id: node.name }, out);
+            let task = self.search.task_at(node);
+            let got_node = task.map(|(name, _)| name);
+            self.tell(Some(node), &Told::NodeEnter { id: node.name, got_node }, out);
+            // Its end is no surprise to whoever knows that it began.
+            if let Some((name, true)) = task {
+                self.tell(Some(node), &Told::GotNodeStart { id: name }, out);
+            }
         }
         for item in self.items.values() {
             self.again(item, out);
@@ -39,7 +48,7 @@ impl Run {
     }
 
     pub(in super::super) fn ended(
-        self,
+        &self,
         entry: &LogEntry,
         outcome: &Outcome,
         usage: Usage,
@@ -48,8 +57,9 @@ impl Run {
     ) {
         let calls = self.calls.values().map(|call| call.span);
         let acts = self.acts.values().map(|act| act.span);
-        let mut open: Vec<Span> = calls.chain(acts).collect();
+        let mut open: Vec<Span> = calls.chain(acts).chain(self.search.spans()).collect();
         open.sort_by_key(|span| span.node);
+        open.dedup_by_key(|span| span.node);
         match outcome {
             Outcome::Completed => {
                 for span in open {
