@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE))
 
 import harness  # noqa: E402
 
-TOGETHER = 6
+TOGETHER = 8
 # No test takes nearly as long; one that does is stuck, and so would be whoever waits for it.
 TEST_SECS_MAX = 300
 STDERR_LINES_SHOWN = 40

@@ -70,6 +70,9 @@ enum Only {
     Disk,
 }
 
+/// Each of those is watched from every place in it, in every dialect.
+const SESSIONS_PER_VIEW: u32 = 100;
+
 pub fn run(place: &Place, options: &Options) -> bool {
     let Options {
         cycles,
@@ -192,14 +195,21 @@ fn properties(place: &Place, cases: u32, seed: u64) -> Result<(), String> {
     let mut tests = place.cargo(&["test", "--release", "--package", "polyloop-session"]);
     tests.args(["--lib", "--test", "it", "--test", "strategies"]);
     tests.env("POLYLOOP_CASES", cases.to_string()).env("POLYLOOP_SEED", seed.to_string());
+    show(&mut tests, SOAK_TIME_MAX)?;
+    // What clients of every dialect see of such sessions, from wherever they come back.
+    let views = (cases / SESSIONS_PER_VIEW).max(1);
+    let mut tests = place.cargo(&["test", "--release", "--package", "polyloop-dialects"]);
+    tests.args(["--test", "it", "--", "catch_up::", "hostile::"]);
+    tests.env("POLYLOOP_CASES", views.to_string()).env("POLYLOOP_SEED", seed.to_string());
     show(&mut tests, SOAK_TIME_MAX)
 }
 
-/// Stores on a disk that fails; see crates/agent/tests/it/disk.rs.
+/// Stores on a disk that fails, and ends of the server at every write; see
+/// crates/agent/tests/it/{disk,crash}.rs.
 fn disks(place: &Place, stores: u32, seed: u64) -> Result<(), String> {
     println!("POLYLOOP_CASES={stores} POLYLOOP_SEED={seed}");
     let mut tests = place.cargo(&["test", "--release", "--package", "polyloop-agent"]);
-    tests.args(["--test", "it", "disk::", "--", "--nocapture"]);
+    tests.args(["--test", "it", "--", "disk::", "crash::", "--nocapture"]);
     tests.env("POLYLOOP_CASES", stores.to_string()).env("POLYLOOP_SEED", seed.to_string());
     show(&mut tests, SOAK_TIME_MAX)
 }

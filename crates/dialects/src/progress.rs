@@ -167,6 +167,9 @@ impl Progress {
                 // That there are none was told with the reason.
                 (!thoughts.is_empty()).then_some(told)
             }
+            Event::Chosen { beam, .. } if beam.is_empty() => {
+                Some("None of these is promising enough".to_owned())
+            }
             Event::Chosen { beam, weighed, .. } => {
                 Some(format!("Going on with {}", self.listed(beam, weighed)))
             }

@@ -322,7 +322,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         thought: Option<ThoughtId>,
     },
-    /// The search goes on from these, best first.
+    /// The search goes on from these, best first; from none, where nothing is good enough.
     Chosen {
         depth: u32,
         beam: Vec<ThoughtId>,

@@ -17,7 +17,7 @@ use super::runner::try_all;
 use super::speaks::{self, Reader, Seen, cursor_of, placeless};
 use super::world::{Moment, Sent, json, sent, session};
 
-const CASES: u32 = 60;
+const CASES: u32 = 32;
 
 /// All that a session sent in a dialect, and its moments.
 struct Told<'a> {

@@ -15,7 +15,7 @@ use super::runner::try_all;
 use super::speaks::{self, Reader, placeless};
 use super::world::{Moment, Sent, sent};
 
-const CASES: u32 = 128;
+const CASES: u32 = 96;
 
 fn cursor() -> impl Strategy<Value = Cursor> {
     let seq = || prop_oneof![6 => 0..60_u64, 1 => any::<u64>()];
@@ -133,7 +133,7 @@ fn every_place_of_the_scenarios_is_harmless() {
     let all = std::env::var("POLYLOOP_CASES").is_ok();
     for scenario in scenarios() {
         let updates = scenario.updates(scenario.steps.len());
-        let apart = if all { 1 } else { (updates.len() / 4).max(5) };
+        let apart = if all { 1 } else { (updates.len() / 2).max(5) };
         let moments = (0..updates.len()).step_by(apart).chain([updates.len()]);
         for at in moments {
             for known in Known::all(&updates[..at]) {

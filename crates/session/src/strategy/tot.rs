@@ -218,7 +218,7 @@ fn choice(engine: &Engine<'_>, tree: &Tree, weighed: Vec<Weighed>) -> Event {
     if let Some(best) = best {
         // That it was weighed is recorded before it is taken.
         return match tree.thoughts.get(&best.thought).and_then(|branch| branch.score) {
-            Some(_) => taken(tree, Some(best.thought), &weighed),
+            Some(_) => taken(tree, Some(best.thought)),
             None => Event::Chosen { depth, beam: vec![best.thought], weighed },
         };
     }
@@ -233,7 +233,9 @@ fn choice(engine: &Engine<'_>, tree: &Tree, weighed: Vec<Weighed>) -> Event {
             let reason = NOTHING_PROMISING.into();
             Event::Backtracked { to_depth, beam, reason, weighed }
         }
-        None => taken(tree, best_of_all(tree, bounds, &weighed), &weighed),
+        // That none is good enough is recorded before the search ends with what there is.
+        None if !weighed.is_empty() => Event::Chosen { depth, beam: Vec::new(), weighed },
+        None => taken(tree, best_of_all(tree, bounds)),
     }
 }
 
@@ -257,9 +259,8 @@ fn place(tree: &Tree, id: ThoughtId) -> Vec<u32> {
 
 /// A path that came to its end before one that did not, and that before one that led nowhere; of
 /// equals the one that is worth most, then the longest.
-fn best_of_all(tree: &Tree, bounds: &Bounds, weighed: &[Weighed]) -> Option<ThoughtId> {
-    let now = |id: &ThoughtId| weighed.iter().find(|one| one.thought == *id).map(|one| one.score);
-    let score = |id: &ThoughtId| now(id).or(tree.thoughts.get(id)?.score);
+fn best_of_all(tree: &Tree, bounds: &Bounds) -> Option<ThoughtId> {
+    let score = |id: &ThoughtId| tree.thoughts.get(id)?.score;
     let all = tree.thoughts.iter().filter_map(|(id, branch)| {
         let worth = score(id)?;
         let whole = ends(bounds, branch) && worth >= least(bounds);
@@ -272,7 +273,7 @@ fn best_of_all(tree: &Tree, bounds: &Bounds, weighed: &[Weighed]) -> Option<Thou
 }
 
 /// The end of the search: what it found, told to the model before it answers.
-fn taken(tree: &Tree, thought: Option<ThoughtId>, weighed: &[Weighed]) -> Event {
+fn taken(tree: &Tree, thought: Option<ThoughtId>) -> Event {
     let mut note = String::from(TAKEN_BEGINNING);
     let path = tree.path(thought);
     match path.is_empty() {
@@ -286,9 +287,7 @@ fn taken(tree: &Tree, thought: Option<ThoughtId>, weighed: &[Weighed]) -> Event 
             }
         }
     }
-    let now = thought.and_then(|id| weighed.iter().find(|one| one.thought == id));
-    let score = now.map(|one| one.score);
-    let score = score.or(thought.and_then(|id| tree.thoughts.get(&id)?.score));
+    let score = thought.and_then(|id| tree.thoughts.get(&id)?.score);
     if score.is_some_and(|score| score < 500) {
         note.push_str("\nIt was not thought to be sure, so check it.");
     }
@@ -301,7 +300,7 @@ fn taken(tree: &Tree, thought: Option<ThoughtId>, weighed: &[Weighed]) -> Event 
 fn settled(engine: Engine<'_>, tree: &Tree) -> Vec<Event> {
     let bounds = engine.bounds;
     let told = "The search made as many calls as it may, and ends with what it has";
-    engine.settled(told, || vec![taken(tree, best_of_all(tree, &bounds, &[]), &[])])
+    engine.settled(told, || vec![taken(tree, best_of_all(tree, &bounds))])
 }
 
 /// The question that is asked of a branch.

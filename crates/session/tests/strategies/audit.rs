@@ -385,11 +385,13 @@ impl Finding {
             Event::Chosen { depth, beam, weighed } => {
                 let below = self.depth + 1;
                 ensure!(*depth == below, "[7] goes on at depth {depth}, not {below}");
+                ensure!(!beam.is_empty() || !weighed.is_empty(), "[7] nothing for nothing");
                 self.beam(*depth, beam, weighed, bounds)?;
             }
             Event::Backtracked { to_depth, beam, weighed, .. } => {
                 let again = beam.iter().any(|id| self.thoughts.get(id).is_some_and(|b| b.tried));
                 ensure!(!again, "[7] goes back to what was tried");
+                ensure!(!beam.is_empty(), "[7] goes back to nothing");
                 self.beam(*to_depth, beam, weighed, bounds)?;
             }
             Event::PathTaken { thought, .. } => {
@@ -478,7 +480,7 @@ impl Finding {
             Search::Depth => 1,
         };
         let count = beam.len();
-        ensure!((1..=most).contains(&count), "[7] a beam of {count}, of {most}");
+        ensure!(count <= most, "[7] a beam of {count}, of {most}");
         for Weighed { thought, score } in weighed {
             let row = self.thoughts.get_mut(thought).ok_or("[7] an unknown thought is weighed")?;
             ensure!(!row.weighed, "[7] weighed twice");

@@ -83,6 +83,26 @@ fn a_branch_that_leads_nowhere_is_left_for_its_sibling() {
 }
 
 #[test]
+fn that_nothing_is_good_enough_is_recorded_before_the_search_ends() {
+    let mind = |asked: &Asked<'_>| match asked.purpose {
+        Purpose::Expand { .. } => say("1. left\n2. right"),
+        Purpose::Value { .. } => say("impossible"),
+        Purpose::Think => say("I do not know"),
+        other => panic!("{other:?}"),
+    };
+    let mut play = Play::new(100, &mind);
+    play.send("Find it", Agent::Tot, wanted(), false);
+    play.finish();
+    let found = play.events(|e| matches!(e, Event::Chosen { .. } | Event::PathTaken { .. }));
+    let [Event::Chosen { beam, weighed, .. }, Event::PathTaken { note, .. }] = found[..] else {
+        panic!("{found:?}")
+    };
+    assert!(beam.is_empty() && weighed.len() == 2, "{found:?}");
+    assert!(note.contains("not thought to be sure"), "{note}");
+    assert_eq!(play.calls(), 1 + 2 + 1);
+}
+
+#[test]
 fn votes_choose_and_one_alone_needs_none() {
     let mind = |asked: &Asked<'_>| match asked.purpose {
         Purpose::Expand { thought: None } => say(r#"["one", "two", "three"]"#),
