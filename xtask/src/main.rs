@@ -65,7 +65,10 @@ fn main() -> ExitCode {
         }
     };
     let passed = match cli.command {
-        Command::Ci(install) => ci::run(&place, &install),
+        Command::Ci(install) => {
+            let place = Place { builds_once: install.allowed(), ..place };
+            ci::run(&place, &install)
+        }
         Command::Soak(options) => soak::run(&place, &options),
         Command::Bench(options) => bench::run(&place, &options),
         Command::RealModel(install) => real_model::run(&place, &install),

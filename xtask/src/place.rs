@@ -10,6 +10,8 @@ use crate::limit;
 pub struct Place {
     pub root: PathBuf,
     pub target: PathBuf,
+    /// What is built is not built again after a change, so that nothing is kept for that.
+    pub builds_once: bool,
 }
 
 impl Place {
@@ -21,7 +23,7 @@ impl Place {
             Some(dir) => root.join(dir),
             None => root.join("target"),
         };
-        Ok(Place { root, target })
+        Ok(Place { root, target, builds_once: false })
     }
 
     /// What `cargo build` makes of the server.
@@ -52,6 +54,9 @@ impl Place {
     pub fn cargo(&self, args: &[&str]) -> Command {
         let mut command = self.program(std::env::var_os("CARGO").unwrap_or("cargo".into()));
         command.args(args);
+        if self.builds_once {
+            command.env("CARGO_INCREMENTAL", "0");
+        }
         command
     }
 }

@@ -41,7 +41,7 @@ pub struct Install {
 }
 
 impl Install {
-    fn allowed(&self) -> bool {
+    pub fn allowed(&self) -> bool {
         self.install || std::env::var("CI").is_ok_and(|ci| ci == "true")
     }
 }
