@@ -164,7 +164,8 @@ impl Audit {
                 let (run, agent, calls, finding) = left;
                 // A search that is stopped often does not grow by that.
                 made = if finding.over || agent == Agent::React { 0 } else { calls };
-                (run, Some(agent), finding)
+                // Whoever takes it up has no retry behind him.
+                (run, Some(agent), Finding { retried: BTreeMap::new(), ..finding })
             }
             Work::Compact { .. } => (None, None, Finding { over: true, ..Finding::default() }),
         };
