@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from websockets.exceptions import ConnectionClosed
 
-from harness import eq
+from harness import WAIT_SECS, eq
 from talk import ASKS, talks
 
 STEPS = 50
@@ -160,6 +160,8 @@ def mixture(s, seed, kills):
             roamer.come()
             member, viewer = s.chat(session="s1", complete=False), s.agentloop(complete=False)
         act(choice, number, choice.choice(WHAT), main, roamer, member)
+    # What was said in the room has arrived; later it would open the session again.
+    assert member.wire.ws.ping().wait(WAIT_SECS), "a ping is not answered"
     # An ended session has no turn and no queue, so nothing comes after this.
     main.client.send("session_start")
     main.client.send("session_end")
