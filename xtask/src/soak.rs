@@ -70,7 +70,7 @@ enum Only {
     Disk,
 }
 
-/// Each of those is watched from every place in it, in every dialect.
+/// One of so many random sessions is also watched: from every place in it, in every dialect.
 const SESSIONS_PER_VIEW: u32 = 100;
 
 pub fn run(place: &Place, options: &Options) -> bool {

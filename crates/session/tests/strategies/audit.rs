@@ -17,7 +17,7 @@ use polyloop_session::event::{
 };
 use polyloop_session::id::{NodeId, ThoughtId};
 use polyloop_session::policy::Effect;
-use polyloop_session::strategy::bounds::{Bounds, Search};
+use polyloop_session::strategy::bounds::{Bounds, Judge, Search};
 use polyloop_session::{CallId, ItemId, Limits, MessageId, TurnId, WaitId};
 
 pub type Checked = Result<(), String>;
@@ -88,6 +88,18 @@ struct Branch {
     last: bool,
     weighed: bool,
     tried: bool,
+}
+
+impl Branch {
+    /// What it must be worth, so that the search does not end without it.
+    fn enough(&self, bounds: &Bounds) -> u32 {
+        let ends = self.last || self.depth >= bounds.tot_depth;
+        match (bounds.tot_judge, bounds.tot_search) {
+            (Judge::Vote, _) => 0,
+            (Judge::Value, Search::Depth) if ends => bounds.tot_accept.max(bounds.tot_prune),
+            (Judge::Value, _) => bounds.tot_prune,
+        }
+    }
 }
 
 struct Node {
@@ -487,6 +499,8 @@ impl Finding {
             ensure!(!row.weighed, "[7] weighed twice");
             ensure!(*score <= 1_000, "[7] worth {score}");
             row.weighed = true;
+            let enough = row.enough(bounds);
+            ensure!(count > 0 || *score < enough, "[7] worth {score}, and nothing is followed");
         }
         for id in beam {
             let row = self.thoughts.get_mut(id).ok_or("[7] an unknown thought is followed")?;

@@ -185,6 +185,14 @@ const FAULTS: &[(&str, &str, Fault)] = &[
         weighed.clear();
         Some(())
     }),
+    ("[7]", "a search ends before what is worth following", |log| {
+        let beam = log.iter_mut().find_map(|entry| match &mut entry.event {
+            Event::Chosen { beam, weighed, .. } if !weighed.is_empty() => Some(beam),
+            _ => None,
+        })?;
+        beam.clear();
+        Some(())
+    }),
     ("[7]", "a search goes back to what was tried", |log| {
         let at = find(log, |event| matches!(event, Event::Chosen { .. }))?;
         let Event::Chosen { depth, beam, .. } = log[at].event.clone() else { return None };
