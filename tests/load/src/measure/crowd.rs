@@ -1,0 +1,136 @@
+//! Many at once: sessions that all stream, and connections that do nothing.
+
+use std::io;
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+
+use super::at_ms;
+use super::figures::{Bound, Figures, Side};
+use super::ground::Ground;
+use super::one::CHUNK_BYTES;
+use crate::client::Client;
+use crate::clock::now_ns;
+use crate::script::Script;
+
+const EVERY_US: u64 = 20_000;
+const SECONDS: u64 = 6;
+const CHUNKS: u64 = SECONDS * 1_000_000 / EVERY_US;
+/// All begin within so long, not at once.
+const SPREAD: Duration = Duration::from_secs(1);
+/// What arrives while they begin is not counted as lag.
+const UNCOUNTED: Duration = Duration::from_millis(1500);
+const LAG_MAX_MS: f64 = 100.0;
+/// Memory that a session may take above the floor's.
+const SESSION_KB_MAX: f64 = 65.5;
+const IDLE_KB_MAX: f64 = 16.4;
+/// Capacity is found to this part of itself.
+const CAPACITY_STEP: f64 = 0.05;
+const CAPACITY_MAX: usize = 3000;
+
+pub struct Crowd {
+    pub chunks: u64,
+    pub wanted: u64,
+    pub lag_p50_ms: f64,
+    pub lag_p99_ms: f64,
+    pub cpu_us: f64,
+    pub session_kb: f64,
+}
+
+impl Crowd {
+    fn holds(&self) -> bool {
+        self.chunks == self.wanted && self.lag_p99_ms < LAG_MAX_MS
+    }
+}
+
+pub async fn crowd(ground: &Ground, side: Side, sessions: usize) -> io::Result<Crowd> {
+    let process = ground.start(side).await?;
+    let empty = process.memory()?;
+    let mut clients = Vec::with_capacity(sessions);
+    for at in 0..sessions {
+        clients.push(Client::connect(process.address, &format!("s{at}"), "").await?);
+    }
+    let (before, began) = (process.cpu()?, now_ns());
+    let script = Script::Stream { chunks: CHUNKS, bytes: CHUNK_BYTES, every_us: EVERY_US };
+    let turns = clients.iter_mut().enumerate().map(|(at, client)| async move {
+        tokio::time::sleep(SPREAD.mul_f64(at as f64 / sessions as f64)).await;
+        client.turn(script).await
+    });
+    let memory = async {
+        tokio::time::sleep(Duration::from_secs(SECONDS - 1)).await;
+        process.memory()
+    };
+    let (turns, memory) = tokio::join!(try_join_all(turns), memory);
+    let (turns, memory) = (turns?, memory?.saturating_sub(empty));
+    let cpu = (process.cpu()? - before).as_secs_f64() * 1e6;
+    let chunks: u64 = turns.iter().map(|turn| turn.chunks).sum();
+    let counted_from = began + UNCOUNTED.as_nanos() as u64;
+    let lags = turns.iter().flat_map(|turn| &turn.lags);
+    let mut lags: Vec<u64> =
+        lags.filter(|(sent, _)| *sent > counted_from).map(|(_, lag)| *lag).collect();
+    lags.sort_unstable();
+    Ok(Crowd {
+        chunks,
+        wanted: CHUNKS * sessions as u64,
+        lag_p50_ms: at_ms(&lags, 0.5),
+        lag_p99_ms: at_ms(&lags, 0.99),
+        cpu_us: cpu / chunks as f64,
+        session_kb: memory as f64 / sessions as f64 / 1e3,
+    })
+}
+
+pub async fn curve(
+    ground: &Ground,
+    side: Side,
+    sessions: usize,
+    figures: &mut Figures,
+) -> io::Result<()> {
+    let found = crowd(ground, side, sessions).await?;
+    let name = format!("{sessions} sessions");
+    let missing = (found.wanted - found.chunks.min(found.wanted)) as f64;
+    figures.put(side, &name, ("lag p50", "ms"), Bound::None, found.lag_p50_ms);
+    figures.put(side, &name, ("lag p99", "ms"), Bound::None, found.lag_p99_ms);
+    figures.put(side, &name, ("chunks missing", ""), Bound::AtMost(0.0), missing);
+    // Where either side is overrun, processor time and memory say little.
+    let (cpu, memory) = match sessions {
+        100..=500 => (Bound::TimesAtMost(2.0), Bound::AboveAtMost(SESSION_KB_MAX)),
+        _ => (Bound::None, Bound::None),
+    };
+    figures.put(side, &name, ("CPU a chunk", "µs"), cpu, found.cpu_us);
+    figures.put(side, &name, ("memory a session", "kB"), memory, found.session_kb);
+    Ok(())
+}
+
+/// The most sessions that this side holds.
+pub async fn capacity(ground: &Ground, side: Side, figures: &mut Figures) -> io::Result<()> {
+    let (mut held, mut too_many) = (0, CAPACITY_MAX);
+    while (too_many - held) as f64 > CAPACITY_STEP * too_many as f64 {
+        let tried = (held + too_many) / 2;
+        match crowd(ground, side, tried).await?.holds() {
+            true => held = tried,
+            false => too_many = tried,
+        }
+    }
+    figures.put(side, "capacity", ("sessions", ""), Bound::TimesAtLeast(0.6), held as f64);
+    Ok(())
+}
+
+pub async fn idle(
+    ground: &Ground,
+    side: Side,
+    connections: usize,
+    figures: &mut Figures,
+) -> io::Result<()> {
+    let process = ground.start(side).await?;
+    let empty = process.memory()?;
+    let mut clients = Vec::with_capacity(connections);
+    for _ in 0..connections {
+        // All look at one session: what is measured is a connection.
+        clients.push(Client::connect(process.address, "idle", "").await?);
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let each = process.memory()?.saturating_sub(empty) as f64 / connections as f64 / 1e3;
+    let name = format!("{connections} idle connections");
+    figures.put(side, &name, ("memory each", "kB"), Bound::AboveAtMost(IDLE_KB_MAX), each);
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! One session: starting, the first text, a burst, a turn with tools.
+
+use std::io;
+use std::time::Duration;
+
+use super::figures::{Bound, Figures, Side};
+use super::ground::Ground;
+use super::{arrived, at_ms};
+use crate::client::Client;
+use crate::script::{Script, Tool};
+
+/// Before memory is looked at.
+const SETTLE: Duration = Duration::from_millis(1500);
+/// Turns that are not counted: connections are made, code is paged in.
+const WARM_TURNS: usize = 20;
+const FIRST_TURNS: usize = 200;
+/// Between turns: nobody types faster.
+const PAUSE: Duration = Duration::from_millis(20);
+const BURST_CHUNKS: u64 = 10_000;
+const BURST_TURNS: u64 = 5;
+pub const CHUNK_BYTES: usize = 32;
+const TOOL_ROUNDS: usize = 50;
+
+pub async fn start(ground: &Ground, side: Side, figures: &mut Figures) -> io::Result<()> {
+    let process = ground.start(side).await?;
+    tokio::time::sleep(SETTLE).await;
+    let ready = process.ready_after.as_secs_f64() * 1e3;
+    figures.put(side, "start", ("ready", "ms"), Bound::AtMost(50.0), ready);
+    let memory = process.memory()? as f64 / 1e6;
+    figures.put(side, "start", ("idle memory", "MB"), Bound::AtMost(20.0), memory);
+    Ok(())
+}
+
+pub async fn first_text(ground: &Ground, side: Side, figures: &mut Figures) -> io::Result<()> {
+    let process = ground.start(side).await?;
+    let mut client = Client::connect(process.address, "one", "").await?;
+    let script = Script::Stream { chunks: 1, bytes: CHUNK_BYTES, every_us: 0 };
+    for _ in 0..WARM_TURNS {
+        client.turn(script).await?;
+    }
+    let (before, mut times) = (process.cpu()?, Vec::with_capacity(FIRST_TURNS));
+    for _ in 0..FIRST_TURNS {
+        tokio::time::sleep(PAUSE).await;
+        times.push(client.turn(script).await?.first_text_ns());
+    }
+    let cpu = (process.cpu()? - before).as_secs_f64() * 1e6 / FIRST_TURNS as f64;
+    times.sort_unstable();
+    let (half, most) = (at_ms(&times, 0.5), at_ms(&times, 0.99));
+    figures.put(side, "first text", ("p50", "ms"), Bound::TimesAtMost(2.0), half);
+    figures.put(side, "first text", ("p99", "ms"), Bound::TimesAtMost(3.0), most);
+    figures.put(side, "first text", ("CPU a turn", "µs"), Bound::None, cpu);
+    Ok(())
+}
+
+pub async fn burst(ground: &Ground, side: Side, figures: &mut Figures) -> io::Result<()> {
+    let process = ground.start(side).await?;
+    let mut client = Client::connect(process.address, "one", "").await?;
+    let script = Script::Stream { chunks: BURST_CHUNKS, bytes: CHUNK_BYTES, every_us: 0 };
+    client.turn(script).await?;
+    let (before, mut seconds) = (process.cpu()?, 0.0);
+    for _ in 0..BURST_TURNS {
+        let turn = client.turn(script).await?;
+        arrived(turn.chunks, BURST_CHUNKS)?;
+        seconds += turn.last_ns.saturating_sub(turn.first_ns) as f64 / 1e9;
+    }
+    let chunks = (BURST_TURNS * BURST_CHUNKS) as f64;
+    let cpu = (process.cpu()? - before).as_secs_f64() * 1e6 / chunks;
+    let rate = chunks / seconds;
+    figures.put(side, "burst", ("chunks", "1/s"), Bound::TimesAtLeast(0.6), rate);
+    figures.put(side, "burst", ("CPU a chunk", "µs"), Bound::None, cpu);
+    Ok(())
+}
+
+pub async fn tools(
+    ground: &Ground,
+    side: Side,
+    tool: Tool,
+    figures: &mut Figures,
+) -> io::Result<()> {
+    let (name, mode) = match tool {
+        Tool::Plain => ("tool turn", "suggest"),
+        Tool::Sandboxed => ("tool turn, sandboxed", "full-auto"),
+    };
+    let process = ground.start_with(side, &[("TOOL_USE_APPROVAL_MODE", mode)]).await?;
+    let mut client = Client::connect(process.address, "one", "").await?;
+    client.turn(Script::Tools { rounds: 5, tool, done: 0 }).await?;
+    ground.gaps().await?;
+    client.turn(Script::Tools { rounds: TOOL_ROUNDS, tool, done: 0 }).await?;
+    let mut gaps = ground.gaps().await?;
+    arrived(gaps.len() as u64, TOOL_ROUNDS as u64)?;
+    gaps.sort_unstable();
+    let bound = match tool {
+        Tool::Plain => Bound::TimesAtMost(1.75),
+        Tool::Sandboxed => Bound::None,
+    };
+    figures.put(side, name, ("call to next request, p50", "ms"), bound, at_ms(&gaps, 0.5));
+    figures.put(side, name, ("p99", "ms"), Bound::None, at_ms(&gaps, 0.99));
+    Ok(())
+}

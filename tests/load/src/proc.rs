@@ -1,0 +1,95 @@
+//! Processes that are measured: started, looked at through `/proc`, ended by their ids.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const READY_TIME_MAX: Duration = Duration::from_secs(20);
+/// What the kernel counts processor time in, for programs.
+const TICKS_PER_SECOND: u64 = 100;
+
+pub struct Process {
+    child: Child,
+    pub address: SocketAddr,
+    /// From its start until it answered.
+    pub ready_after: Duration,
+}
+
+impl Process {
+    /// Starts a program that prints where it listens as its first line, as an address at its end.
+    pub fn start(command: &mut Command) -> io::Result<Process> {
+        let began = Instant::now();
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let stdout = child.stdout.take().ok_or_else(|| io::Error::other("no output"))?;
+        let mut line = String::new();
+        BufReader::new(stdout).read_line(&mut line)?;
+        let word = line.split_whitespace().last().unwrap_or_default();
+        let address = word.parse().map_err(|_| io::Error::other(format!("it printed {line:?}")))?;
+        Ok(Process { child, address, ready_after: began.elapsed() })
+    }
+
+    /// Starts a server on a port of its own and waits until it answers.
+    pub async fn serve(command: &mut Command, address: SocketAddr) -> io::Result<Process> {
+        let began = Instant::now();
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+        let mut process = Process { child, address, ready_after: Duration::ZERO };
+        while !answers(address).await {
+            if began.elapsed() > READY_TIME_MAX || process.child.try_wait()?.is_some() {
+                return Err(io::Error::other("the server does not answer"));
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        process.ready_after = began.elapsed();
+        Ok(process)
+    }
+
+    fn read(&self, name: &str) -> io::Result<String> {
+        fs::read_to_string(format!("/proc/{}/{name}", self.child.id()))
+    }
+
+    /// Processor time so far, of all its threads, also of those that ended.
+    pub fn cpu(&self) -> io::Result<Duration> {
+        let stat = self.read("stat")?;
+        // The name, in brackets, may hold anything.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+        let ticks = |at: usize| fields.get(at).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+        Ok(Duration::from_millis((ticks(11) + ticks(12)) * (1000 / TICKS_PER_SECOND)))
+    }
+
+    /// Memory that is in use now.
+    pub fn memory(&self) -> io::Result<u64> {
+        let status = self.read("status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        Ok(kilobytes.unwrap_or(0) * 1024)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+async fn answers(address: SocketAddr) -> bool {
+    let asked = async {
+        let mut stream = TcpStream::connect(address).await?;
+        let head = format!("GET /healthz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await?;
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await?;
+        io::Result::Ok(answer.ends_with(b"200"))
+    };
+    asked.await.unwrap_or(false)
+}
+
+/// A port that is free now.
+pub fn free_address() -> io::Result<SocketAddr> {
+    std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()
+}
