@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::time::iso;
 use crate::{Start, bounded, shown};
 
+pub mod about;
+
 #[derive(Serialize)]
 pub struct SessionInfo<'a> {
     id: &'a SessionId,
