@@ -3,7 +3,7 @@
 // Shows every argument: nothing that would run is left out of sight.
 
 import { el } from './dom.js';
-import { callDiff } from './diff.js';
+import { callDiff } from './item-diff.js';
 
 const LONG = new Set(['command', 'patch', 'content', 'old_string', 'new_string', 'edits']);
 

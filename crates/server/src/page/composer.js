@@ -56,7 +56,7 @@ export class Composer {
     this.running = running;
     this.stopButton.hidden = !running;
     this.resumeButton.hidden = running || !paused;
-    this.text.placeholder = running ? 'Message the agent: it waits until the turn ends' : 'Message the agent';
+    this.text.placeholder = running ? 'Queue a message' : 'Message the agent';
     const label = running ? 'Put in the queue' : 'Send';
     this.sendButton.title = label;
     this.sendButton.setAttribute('aria-label', label);

@@ -68,7 +68,7 @@ export class Meter {
     const { meter, filled } = this;
     const usage = filled?.usage ?? meter.sessionUsage;
     const cost = filled?.usage?.cost_usd ?? meter.costUsd;
-    const parts = filled?.filled_by ? FILLED.map(([name, says]) => [says, filled.filled_by[name] ?? 0]).filter(([, count]) => count > 0) : [];
+    const parts = filled?.filled_by ? partsOf(filled.filled_by, meter.used) : [];
     return [
       el('div', { class: 'row' }, el('h2', { class: 'popover-title grow', text: 'Context' }),
         el('span', { class: `badge ${meter.level === 'normal' ? 'good' : meter.level === 'medium' ? 'warn' : 'bad'}`, text: meter.level })),
@@ -86,6 +86,14 @@ export class Meter {
         el('span', { class: 'note', text: 'Older messages give way to a summary.' })),
     ].filter(Boolean);
   }
+}
+
+/// What fills the window, as the server counts; a provider may have counted more.
+function partsOf(filledBy, used) {
+  const parts = FILLED.map(([name, says]) => [says, filledBy[name] ?? 0]).filter(([, count]) => count > 0);
+  const counted = parts.reduce((sum, [, count]) => sum + count, 0);
+  const beyond = used - counted;
+  return beyond > used / 50 ? [...parts, ['Beyond that, by the provider’s count', beyond]] : parts;
 }
 
 function figure(says, value, at) {

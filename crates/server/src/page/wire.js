@@ -108,7 +108,7 @@ export class Wire {
     const inner = frame.event?.type ?? frame.payload?.type;
     const button = el('button', { type: 'button', class: 'wire-line', aria: { expanded: 'false' }, on: { click: () => unfold() } },
       el('span', { class: `way ${way}`, title: way === 'out' ? 'sent by this page' : 'sent by the server' }, icon(way === 'out' ? 'up' : 'down'), el('span', { class: 'unseen', text: way === 'out' ? 'sent' : 'received' })),
-      el('span', { class: 'wire-type', text: inner ? `${type} · ${inner}` : type }),
+      el('span', { class: 'wire-type', text: inner ?? type, title: inner ? `${type}: ${inner}` : type }),
       el('span', { class: 'wire-preview cut', text: text.slice(0, PREVIEW_CHARACTERS) }),
       frame.seq !== undefined && el('span', { class: 'wire-seq', text: String(frame.seq) }));
     const node = el('li', { class: 'wire-row', hidden: !this.passes(entry) },
