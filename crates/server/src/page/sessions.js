@@ -117,7 +117,7 @@ export class Sessions {
       el('a', { class: 'session-link', href: `#s=${encodeURIComponent(row.id)}`, title: title === row.id ? row.id : `${title}\n${row.id}`, aria: { current: open ? 'page' : null, label: words } },
         el('span', { class: `dot ${status}` }),
         el('span', { class: 'session-words' }, el('span', { class: 'session-title cut', text: title }),
-          row.title && row.preview && el('span', { class: 'session-preview cut', text: row.preview })),
+          saysMore(row) && el('span', { class: 'session-preview cut', text: row.preview })),
         row.waiting > 0 && el('span', { class: 'badge warn', text: String(row.waiting) }),
         el('span', { class: 'session-when', text: when(row.last_update_time) })),
       button);
@@ -156,6 +156,11 @@ export class Sessions {
       this.typed();
     }
   }
+}
+
+/// A preview that only repeats the title is not worth a line.
+function saysMore({ title, preview }) {
+  return title && preview && !preview.startsWith(title.slice(0, 40));
 }
 
 export function name(row) {

@@ -32,7 +32,7 @@ export class WireFeed {
     const url = new URL(this.dialect === 'agentloop' ? `/agentloop/${encodeURIComponent(this.id)}` : `/${this.dialect}`, location.href);
     url.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:';
     url.hash = '';
-    url.search = new URLSearchParams({ session_id: this.id, since: this.since, name: 'wire view' });
+    url.search = api.query({ session_id: this.id, since: this.since, name: 'wire view' });
     const socket = new WebSocket(url, [`${this.dialect}.v1`]);
     this.socket = socket;
     socket.onopen = () => { this.tries = 0; this.told.state('live', 'good'); };

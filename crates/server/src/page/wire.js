@@ -109,7 +109,7 @@ export class Wire {
     const button = el('button', { type: 'button', class: 'wire-line', aria: { expanded: 'false' }, on: { click: () => unfold() } },
       el('span', { class: `way ${way}`, title: way === 'out' ? 'sent by this page' : 'sent by the server' }, icon(way === 'out' ? 'up' : 'down'), el('span', { class: 'unseen', text: way === 'out' ? 'sent' : 'received' })),
       el('span', { class: 'wire-type', text: inner ?? type, title: inner ? `${type}: ${inner}` : type }),
-      el('span', { class: 'wire-preview cut', text: text.slice(0, PREVIEW_CHARACTERS) }),
+      el('span', { class: 'wire-preview cut', text: preview(frame) }),
       frame.seq !== undefined && el('span', { class: 'wire-seq', text: String(frame.seq) }));
     const node = el('li', { class: 'wire-row', hidden: !this.passes(entry) },
       el('div', { class: 'wire-top' }, button, iconButton('copy', `Copy this ${type} frame`, () => copy(text))));
@@ -149,6 +149,14 @@ export class Wire {
     const shown = this.rows.filter((entry) => !entry.note && this.passes(entry));
     copy(shown.map((entry) => entry.text).join('\n'), `${shown.length} frames are copied, one a line.`);
   }
+}
+
+/// What is the frame's own: without what every frame has.
+function preview(frame) {
+  const { type, id, session_id: session, seq, cursor, event, payload, ...rest } = frame;
+  const { type: kind, ...inner } = event ?? payload ?? {};
+  const own = event || payload ? { ...inner, ...rest } : rest;
+  return Object.keys(own).length ? JSON.stringify(own).slice(0, PREVIEW_CHARACTERS) : '';
 }
 
 async function copy(text, told = 'The frame is copied.') {
