@@ -148,7 +148,9 @@ fn say_what_to_try(addr: SocketAddr) {
     println!("The page shows what can be tried, one click each. The offline model follows a");
     println!("script, one step a line; a message may be");
     SCRIPT_HELP.lines().for_each(|line| println!("  {line}"));
-    println!("Clients of AgentLoop, the unified protocol, Loom and the agent chat join in, such as");
+    println!(
+        "Clients of AgentLoop, the unified protocol, Loom and the agent chat join in, such as"
+    );
     println!("  python -m websockets ws://{addr}/ws");
     println!(r#"  {{"type":"chat","message":"Hello","session_id":"demo"}}"#);
     println!("\nStop with Ctrl-C.");
