@@ -45,9 +45,10 @@ function of(id) {
   return `/sessions/${encodeURIComponent(id)}`;
 }
 
-function query(parts) {
+/// Percent-encoded throughout: the server takes a plus sign for a plus sign.
+export function query(parts) {
   const given = Object.entries(parts).filter(([, value]) => value !== undefined && value !== null && value !== '');
-  return given.length ? `?${new URLSearchParams(given)}` : '';
+  return given.length ? `?${given.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')}` : '';
 }
 
 async function ask(method, path, body) {

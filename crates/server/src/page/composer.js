@@ -1,0 +1,149 @@
+// Where a person writes: the message field, its pictures, what waits in the queue, stop and resume.
+//
+// Never shows a message as said: the server says what was said.
+
+import { el, icon, iconButton } from './dom.js';
+import { draft, keepDraft, kept } from './keep.js';
+import { Controls } from './controls.js';
+import { Pictures } from './pictures.js';
+import { toast } from './floats.js';
+
+const HEIGHT_PIXELS_MAX = 260;
+
+export class Composer {
+  /// `options`: send({content, images}) → sent or not, stop(), resume(), cancel(message_id),
+  /// choose(name, value), recall() → the newest message of this person.
+  constructor(form, queueNode, options) {
+    Object.assign(this, { form, queueNode, options, id: '', running: false });
+    this.text = el('textarea', {
+      id: 'message', class: 'message', rows: 1, placeholder: 'Message the agent', autocomplete: 'off',
+      aria: { label: 'Message' }, enterkeyhint: 'send', on: { input: () => this.typed(), keydown: (event) => this.key(event), paste: (event) => this.paste(event) },
+    });
+    const row = el('div', { class: 'pictures', hidden: true });
+    this.pictures = new Pictures(row, { refuse: (text) => toast(text, 'warn'), changed: () => this.ready() });
+    const file = el('input', { type: 'file', accept: 'image/*', multiple: true, hidden: true, on: { change: () => { this.pictures.add([...file.files]); file.value = ''; } } });
+    const chips = el('div', { class: 'chips' });
+    this.controls = new Controls(chips, options.choose);
+    this.sendButton = el('button', { type: 'submit', class: 'send', title: 'Send', aria: { label: 'Send' }, disabled: true }, icon('send'));
+    this.stopButton = el('button', { type: 'button', class: 'button plain small stop', title: 'Stop the turn (Esc)', hidden: true, on: { click: () => options.stop() } }, icon('stop'), 'Stop');
+    this.resumeButton = el('button', { type: 'button', class: 'button plain small', title: 'Go on with what was interrupted', hidden: true, on: { click: () => options.resume() } }, icon('play'), 'Resume');
+    form.append(el('div', { class: 'composer-box' }, row, this.text,
+      el('div', { class: 'composer-bar' }, iconButton('image', 'Add pictures', () => file.click()), file, chips, el('span', { class: 'grow' }),
+        this.resumeButton, this.stopButton, this.sendButton)));
+    form.addEventListener('submit', (event) => { event.preventDefault(); this.submit(); });
+    this.dropping(form.querySelector('.composer-box'));
+  }
+
+  /// Takes up the draft of this session; the empty id is the one that is not there yet.
+  open(id) {
+    this.id = id;
+    this.text.value = draft(id);
+    this.fit();
+    this.ready();
+    this.state({ running: false, paused: false });
+    this.queue([]);
+  }
+
+  focus() {
+    this.text.focus({ preventScroll: true });
+  }
+
+  get isEmpty() {
+    return this.text.value === '';
+  }
+
+  state({ running, paused }) {
+    this.running = running;
+    this.stopButton.hidden = !running;
+    this.resumeButton.hidden = running || !paused;
+    this.text.placeholder = running ? 'Queue a message' : 'Message the agent';
+    const label = running ? 'Put in the queue' : 'Send';
+    this.sendButton.title = label;
+    this.sendButton.setAttribute('aria-label', label);
+    // What can stop the turn is the larger thing while nothing is written.
+    this.ready();
+  }
+
+  queue(waiting) {
+    this.queueNode.hidden = waiting.length === 0;
+    this.queueNode.replaceChildren(
+      el('p', { class: 'queue-head', text: waiting.length === 1 ? 'One message waits for the turn to end' : `${waiting.length} messages wait for the turn to end` }),
+      el('ol', {}, waiting.map((message) => el('li', { class: 'queued' },
+        el('span', { class: 'cut grow', text: message.message || 'A picture' }),
+        message.by && el('span', { class: 'note cut queued-by', text: message.by }),
+        iconButton('close', `Take out: ${message.message}`, () => this.options.cancel(message.message_id))))));
+  }
+
+  /// Puts a message into the field, behind what is there.
+  put(text) {
+    this.text.value = this.text.value ? `${this.text.value}\n${text}` : text;
+    this.typed();
+    this.focus();
+  }
+
+  typed() {
+    this.fit();
+    this.ready();
+    keepDraft(this.id, this.text.value);
+  }
+
+  ready() {
+    this.sendButton.disabled = this.text.value.trim() === '' && this.pictures.list.length === 0;
+  }
+
+  fit() {
+    this.text.style.height = 'auto';
+    const { scrollHeight } = this.text;
+    this.text.style.height = `${Math.min(scrollHeight, HEIGHT_PIXELS_MAX)}px`;
+    this.text.style.overflowY = scrollHeight > HEIGHT_PIXELS_MAX ? 'auto' : 'hidden';
+  }
+
+  async submit() {
+    const content = this.text.value;
+    if (this.sendButton.disabled) return;
+    this.sendButton.disabled = true;
+    const images = this.pictures.list.map(({ url }) => ({ image_url: url }));
+    const from = this.id;
+    if (!await this.options.send({ content, images })) return this.ready();
+    keepDraft(from, '');
+    this.pictures.taken();
+    this.text.value = '';
+    this.typed();
+  }
+
+  key(event) {
+    if (event.isComposing) return;
+    const entersSend = kept('enter', 'sends') === 'sends';
+    const sends = event.key === 'Enter' && (event.ctrlKey || event.metaKey || (entersSend && !event.shiftKey && !event.altKey));
+    if (sends) {
+      event.preventDefault();
+      this.submit();
+    } else if (event.key === 'ArrowUp' && this.isEmpty) {
+      const last = this.options.recall();
+      if (last) { event.preventDefault(); this.put(last); }
+    }
+  }
+
+  paste(event) {
+    const files = [...(event.clipboardData?.files ?? [])].filter((file) => file.type.startsWith('image/'));
+    if (files.length === 0) return;
+    event.preventDefault();
+    this.pictures.add(files);
+  }
+
+  dropping(box) {
+    const over = (on) => box.classList.toggle('drop', on);
+    box.addEventListener('dragover', (event) => {
+      if (![...event.dataTransfer.types].includes('Files')) return;
+      event.preventDefault();
+      over(true);
+    });
+    box.addEventListener('dragleave', () => over(false));
+    box.addEventListener('drop', (event) => {
+      over(false);
+      if (event.dataTransfer.files.length === 0) return;
+      event.preventDefault();
+      this.pictures.add([...event.dataTransfer.files]);
+    });
+  }
+}
