@@ -208,7 +208,8 @@ function open(id) {
       sent: (frame) => wire.sent(frame),
     },
     onFork: (seq) => fork(id, seq),
-    onUndo: (item) => actions.undo(id, { item: item?.seq }),
+    // A call is known by the entry that proposed it.
+    onUndo: ({ toolId }) => actions.undo(id, { item: toolId.replace('tool-', '') }),
     onWait: (request) => waits.focus(request),
   });
   room = desk.room = mine;
