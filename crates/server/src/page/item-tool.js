@@ -117,7 +117,7 @@ export class ToolCard {
 
   drawApprovals(item) {
     const key = item.approvals.map((asked) => `${asked.requestId}${asked.decision}`).join() || null;
-    this.part('approvals', key, () => el('div', { class: 'approvals' }, item.approvals.map((asked) => outcome(asked))));
+    this.part('approvals', key, () => el('div', { class: 'approvals' }, item.approvals.map((asked) => outcome(asked, this.context))));
   }
 
   drawOutput(item) {
