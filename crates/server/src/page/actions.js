@@ -3,8 +3,28 @@
 // Asks the server and tells what came of it; what the page shows follows from that.
 
 import * as api from './api.js';
+import { copy } from './copy.js';
 import { ask, confirm, toast } from './floats.js';
 import { name } from './sessions.js';
+
+/// What the menu of the open session offers; `run` has a function for each.
+export function entries(session, run) {
+  const running = session.turn !== null;
+  return [
+    { label: 'Rename', icon: 'edit', run: run.rename },
+    { label: 'Fork', icon: 'fork', run: run.fork },
+    { label: 'Undo the newest edits', icon: 'undo', disabled: running, run: run.undo },
+    { label: 'Compact the context', icon: 'compact', disabled: running, run: run.compact },
+    { label: 'Copy the session’s id', icon: 'copy', run: () => copyId(session.id) },
+    null,
+    { label: 'Archive', icon: 'archive', bad: true, run: run.archive },
+  ];
+}
+
+async function copyId(id) {
+  if (await copy(id)) toast('The id is copied.', 'good');
+  else toast(`The browser did not let the page copy: ${id}`, 'warn');
+}
 
 /// Runs it; a failure is told, and gives null.
 async function tried(what, run) {
@@ -34,7 +54,12 @@ export async function fork(id, at) {
 
 /// `release()` lets go of the session where this page has it open: attached, it cannot be archived.
 export async function archive(row, release) {
-  const sure = await confirm('Archive session?', `“${name(row)}” leaves the list. Its file is kept in the store’s archive.`, 'Archive', { bad: true });
+  const sure = await confirm(
+    'Archive session?',
+    `“${name(row)}” leaves the list. Its file is kept in the store’s archive.`,
+    'Archive',
+    { bad: true },
+  );
   if (!sure) return false;
   await release();
   for (let tries = 0; ; tries += 1) {
@@ -48,7 +73,9 @@ export async function archive(row, release) {
         toast(`It could not be archived: ${error.message}`, 'bad');
         return false;
       }
-      await new Promise((resolve) => { setTimeout(resolve, 150); });
+      await new Promise((resolve) => {
+        setTimeout(resolve, 150);
+      });
     }
   }
 }
@@ -56,7 +83,11 @@ export async function archive(row, release) {
 /// Takes edits back: of a call (`{item}`), a turn (`{turn}`), or the newest turn that has any.
 export async function undo(id, which) {
   const what = which.item ? 'the edits of this call' : 'the newest edits';
-  const sure = await confirm('Undo?', `Takes back ${what}: all files or none. What commands did stays.`, 'Undo');
+  const sure = await confirm(
+    'Undo?',
+    `Takes back ${what}: all files or none. What commands did stays.`,
+    'Undo',
+  );
   if (!sure) return;
   try {
     const done = await api.undo(id, which);

@@ -47,8 +47,12 @@ function of(id) {
 
 /// Percent-encoded throughout: the server takes a plus sign for a plus sign.
 export function query(parts) {
-  const given = Object.entries(parts).filter(([, value]) => value !== undefined && value !== null && value !== '');
-  return given.length ? `?${given.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')}` : '';
+  const given = Object.entries(parts).filter(
+    ([, value]) => value !== undefined && value !== null && value !== '',
+  );
+  return given.length
+    ? `?${given.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')}`
+    : '';
 }
 
 async function ask(method, path, body) {

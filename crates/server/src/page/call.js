@@ -1,33 +1,48 @@
 // What a tool call would do, for whoever has to allow it: a script, an edit as a diff, or its words.
 //
-// Shows every argument: nothing that would run is left out of sight.
+// Every argument is shown, as it stands: nothing that would run is left out of sight.
 
 import { el } from './dom.js';
-import { callDiff } from './item-diff.js';
+import { changesOf, diffNode } from './item-diff.js';
 
-const LONG = new Set(['command', 'patch', 'content', 'old_string', 'new_string', 'edits']);
+const IN_THE_DIFF = new Set(['path', 'file_path', 'filePath', 'patch', 'content', 'edits']);
+const REPLACED = new Set(['oldString', 'newString', 'old_string', 'new_string']);
 
 export function callPreview(name, input) {
-  const parts = [];
-  if (typeof input.command === 'string') parts.push(el('pre', { class: 'call-script', tabindex: 0, aria: { label: 'Command' } }, el('code', { text: input.command })));
+  const script = typeof input.command === 'string' ? input.command : null;
   const diff = edit(name, input);
-  if (diff) parts.push(diff);
-  const rest = Object.entries(input).filter(([key]) => key !== 'command' && !(diff && LONG.has(key)));
-  const shown = rest.filter(([key]) => key !== 'workdir');
-  if (shown.length) {
-    parts.push(el('dl', { class: 'facts call-words' }, shown.map(([key, value]) => el('div', { class: 'fact' },
-      el('dt', { text: key }),
-      el('dd', {}, typeof value === 'string' && !value.includes('\n')
-        ? el('code', { text: value })
-        : el('pre', { class: 'call-script', tabindex: 0, aria: { label: key } }, el('code', { text: typeof value === 'string' ? value : JSON.stringify(value, null, 2) })))))));
-  }
-  return el('div', { class: 'call' }, parts);
+  const words = Object.entries(input).filter(([key]) => {
+    if (key === 'command') return script === null;
+    if (key === 'workdir') return false; // It is told as the place.
+    return !(diff && (IN_THE_DIFF.has(key) || REPLACED.has(key)));
+  });
+  return el(
+    'div',
+    { class: 'call' },
+    script !== null && text('Command', script),
+    diff,
+    words.length > 0 && el('dl', { class: 'facts' }, words.map(word)),
+  );
 }
 
+/// The edit as a diff, or null where it is none that can be read.
 function edit(name, input) {
   try {
-    return callDiff(name, input);
+    const changes = changesOf(name, input);
+    return changes.length ? el('div', { class: 'call-diff' }, changes.map(diffNode)) : null;
   } catch {
     return null; // Its words are shown instead.
   }
+}
+
+function word([key, value]) {
+  const isLine = typeof value === 'string' && !value.includes('\n');
+  const said = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+  const shown = isLine ? el('code', { text: said }) : text(key, said);
+  return el('div', { class: 'fact' }, el('dt', { text: key }), el('dd', {}, shown));
+}
+
+function text(label, said) {
+  const props = { class: 'call-script', tabindex: 0, role: 'group', aria: { label } };
+  return el('pre', props, el('code', { text: said }));
 }

@@ -16,21 +16,90 @@ export class Composer {
   constructor(form, queueNode, options) {
     Object.assign(this, { form, queueNode, options, id: '', running: false });
     this.text = el('textarea', {
-      id: 'message', class: 'message', rows: 1, placeholder: 'Message the agent', autocomplete: 'off',
-      aria: { label: 'Message' }, enterkeyhint: 'send', on: { input: () => this.typed(), keydown: (event) => this.key(event), paste: (event) => this.paste(event) },
+      id: 'message',
+      class: 'message',
+      rows: 1,
+      placeholder: 'Message the agent',
+      autocomplete: 'off',
+      aria: { label: 'Message' },
+      enterkeyhint: 'send',
+      on: {
+        input: () => this.typed(),
+        keydown: (event) => this.key(event),
+        paste: (event) => this.paste(event),
+      },
     });
     const row = el('div', { class: 'pictures', hidden: true });
-    this.pictures = new Pictures(row, { refuse: (text) => toast(text, 'warn'), changed: () => this.ready() });
-    const file = el('input', { type: 'file', accept: 'image/*', multiple: true, hidden: true, on: { change: () => { this.pictures.add([...file.files]); file.value = ''; } } });
+    this.pictures = new Pictures(row, {
+      refuse: (text) => toast(text, 'warn'),
+      changed: () => this.ready(),
+    });
+    const file = el('input', {
+      type: 'file',
+      accept: 'image/*',
+      multiple: true,
+      hidden: true,
+      on: {
+        change: () => {
+          this.pictures.add([...file.files]);
+          file.value = '';
+        },
+      },
+    });
     const chips = el('div', { class: 'chips' });
     this.controls = new Controls(chips, options.choose);
-    this.sendButton = el('button', { type: 'submit', class: 'send', title: 'Send', aria: { label: 'Send' }, disabled: true }, icon('send'));
-    this.stopButton = el('button', { type: 'button', class: 'button plain small stop', title: 'Stop the turn (Esc)', hidden: true, on: { click: () => options.stop() } }, icon('stop'), 'Stop');
-    this.resumeButton = el('button', { type: 'button', class: 'button plain small', title: 'Go on with what was interrupted', hidden: true, on: { click: () => options.resume() } }, icon('play'), 'Resume');
-    form.append(el('div', { class: 'composer-box' }, row, this.text,
-      el('div', { class: 'composer-bar' }, iconButton('image', 'Add pictures', () => file.click()), file, chips, el('span', { class: 'grow' }),
-        this.resumeButton, this.stopButton, this.sendButton)));
-    form.addEventListener('submit', (event) => { event.preventDefault(); this.submit(); });
+    this.sendButton = el(
+      'button',
+      { type: 'submit', class: 'send', title: 'Send', aria: { label: 'Send' }, disabled: true },
+      icon('send'),
+    );
+    this.stopButton = el(
+      'button',
+      {
+        type: 'button',
+        class: 'button plain small stop',
+        title: 'Stop the turn (Esc)',
+        hidden: true,
+        on: { click: () => options.stop() },
+      },
+      icon('stop'),
+      'Stop',
+    );
+    this.resumeButton = el(
+      'button',
+      {
+        type: 'button',
+        class: 'button plain small',
+        title: 'Go on with what was interrupted',
+        hidden: true,
+        on: { click: () => options.resume() },
+      },
+      icon('play'),
+      'Resume',
+    );
+    form.append(
+      el(
+        'div',
+        { class: 'composer-box' },
+        row,
+        this.text,
+        el(
+          'div',
+          { class: 'composer-bar' },
+          iconButton('image', 'Add pictures', () => file.click()),
+          file,
+          chips,
+          el('span', { class: 'grow' }),
+          this.resumeButton,
+          this.stopButton,
+          this.sendButton,
+        ),
+      ),
+    );
+    form.addEventListener('submit', (event) => {
+      event.preventDefault();
+      this.submit();
+    });
     this.dropping(form.querySelector('.composer-box'));
   }
 
@@ -67,11 +136,29 @@ export class Composer {
   queue(waiting) {
     this.queueNode.hidden = waiting.length === 0;
     this.queueNode.replaceChildren(
-      el('p', { class: 'queue-head', text: waiting.length === 1 ? 'One message waits for the turn to end' : `${waiting.length} messages wait for the turn to end` }),
-      el('ol', {}, waiting.map((message) => el('li', { class: 'queued' },
-        el('span', { class: 'cut grow', text: message.message || 'A picture' }),
-        message.by && el('span', { class: 'note cut queued-by', text: message.by }),
-        iconButton('close', `Take out: ${message.message}`, () => this.options.cancel(message.message_id))))));
+      el('p', {
+        class: 'queue-head',
+        text:
+          waiting.length === 1
+            ? 'One message waits for the turn to end'
+            : `${waiting.length} messages wait for the turn to end`,
+      }),
+      el(
+        'ol',
+        {},
+        waiting.map((message) =>
+          el(
+            'li',
+            { class: 'queued' },
+            el('span', { class: 'cut grow', text: message.message || 'A picture' }),
+            message.by && el('span', { class: 'note cut queued-by', text: message.by }),
+            iconButton('close', `Take out: ${message.message}`, () =>
+              this.options.cancel(message.message_id),
+            ),
+          ),
+        ),
+      ),
+    );
   }
 
   /// Puts a message into the field, behind what is there.
@@ -104,7 +191,7 @@ export class Composer {
     this.sendButton.disabled = true;
     const images = this.pictures.list.map(({ url }) => ({ image_url: url }));
     const from = this.id;
-    if (!await this.options.send({ content, images })) return this.ready();
+    if (!(await this.options.send({ content, images }))) return this.ready();
     keepDraft(from, '');
     this.pictures.taken();
     this.text.value = '';
@@ -114,18 +201,25 @@ export class Composer {
   key(event) {
     if (event.isComposing) return;
     const entersSend = kept('enter', 'sends') === 'sends';
-    const sends = event.key === 'Enter' && (event.ctrlKey || event.metaKey || (entersSend && !event.shiftKey && !event.altKey));
+    const sends =
+      event.key === 'Enter' &&
+      (event.ctrlKey || event.metaKey || (entersSend && !event.shiftKey && !event.altKey));
     if (sends) {
       event.preventDefault();
       this.submit();
     } else if (event.key === 'ArrowUp' && this.isEmpty) {
       const last = this.options.recall();
-      if (last) { event.preventDefault(); this.put(last); }
+      if (last) {
+        event.preventDefault();
+        this.put(last);
+      }
     }
   }
 
   paste(event) {
-    const files = [...(event.clipboardData?.files ?? [])].filter((file) => file.type.startsWith('image/'));
+    const files = [...(event.clipboardData?.files ?? [])].filter((file) =>
+      file.type.startsWith('image/'),
+    );
     if (files.length === 0) return;
     event.preventDefault();
     this.pictures.add(files);

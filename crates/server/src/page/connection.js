@@ -16,9 +16,14 @@ export class Connection {
   show(state) {
     clearTimeout(this.patience);
     clearInterval(this.ticking);
-    if (!state || state.state === 'open' || state.state === 'closed') return this.well(state?.state === 'open');
+    if (!state || state.state === 'open' || state.state === 'closed')
+      return this.well(state?.state === 'open');
     if (state.state === 'connecting') {
-      const told = { level: 'running', text: this.wasLost ? 'Connecting again…' : 'Connecting…', canRetry: false };
+      const told = {
+        level: 'running',
+        text: this.wasLost ? 'Connecting again…' : 'Connecting…',
+        canRetry: false,
+      };
       if (this.wasLost) return this.draw(told, 0);
       this.patience = setTimeout(() => this.draw(told, 0), PATIENCE_MS);
       return;
@@ -33,7 +38,8 @@ export class Connection {
   }
 
   lost({ retryInMs, why }) {
-    if (!this.wasLost) announce(`${why ?? 'The connection was lost'}. It is tried again by itself.`, true);
+    if (!this.wasLost)
+      announce(`${why ?? 'The connection was lost'}. It is tried again by itself.`, true);
     this.wasLost = true;
     const due = performance.now() + (retryInMs ?? 0);
     const told = { level: 'bad', text: why ?? 'The connection was lost', canRetry: true };

@@ -5,11 +5,20 @@
 import { el, icon } from './dom.js';
 
 const MODES = {
-  manual: 'Ask first', acceptEdits: 'Edits run', auto: 'Sandboxed', plan: 'Plan only',
-  dontAsk: 'Deny unasked', bypass: 'Never ask',
+  manual: 'Ask first',
+  acceptEdits: 'Edits run',
+  auto: 'Sandboxed',
+  plan: 'Plan only',
+  dontAsk: 'Deny unasked',
+  bypass: 'Never ask',
 };
 const SAME = { default: 'manual', bypassPermissions: 'bypass' };
-const AGENTS = { react: 'React', dup: 'Understand first', tot: 'Tree of thoughts', got: 'Graph of thoughts' };
+const AGENTS = {
+  react: 'React',
+  dup: 'Understand first',
+  tot: 'Tree of thoughts',
+  got: 'Graph of thoughts',
+};
 
 export const plainMode = (mode) => SAME[mode] ?? mode;
 export const modeName = (mode) => MODES[plainMode(mode)] ?? mode;
@@ -28,11 +37,19 @@ export class Controls {
 
   /// What this server offers.
   offer(about, models) {
-    const modes = about?.modes ?? Object.keys(MODES).filter((mode) => mode !== 'bypass').map((mode) => ({ mode }));
+    const modes =
+      about?.modes ??
+      Object.keys(MODES)
+        .filter((mode) => mode !== 'bypass')
+        .map((mode) => ({ mode }));
     const agents = about?.agents ?? Object.keys(AGENTS).map((agent) => ({ agent }));
     this.choices.mode.offer(modes.map(({ mode, says }) => [mode, MODES[mode] ?? mode, says]));
-    this.choices.agent.offer(agents.map(({ agent, says }) => [agent, AGENTS[agent] ?? agent, says]));
-    this.choices.model.offer((models?.models ?? []).map(({ model, provider }) => [model, model, provider]));
+    this.choices.agent.offer(
+      agents.map(({ agent, says }) => [agent, AGENTS[agent] ?? agent, says]),
+    );
+    this.choices.model.offer(
+      (models?.models ?? []).map(({ model, provider }) => [model, model, provider]),
+    );
   }
 
   show({ mode, agent, model }) {
@@ -47,7 +64,17 @@ export class Controls {
 }
 
 function choice(symbol, label, changed) {
-  const select = el('select', { class: 'chip-select', title: label, aria: { label }, on: { change: () => { says(); changed(select.value); } } });
+  const select = el('select', {
+    class: 'chip-select',
+    title: label,
+    aria: { label },
+    on: {
+      change: () => {
+        says();
+        changed(select.value);
+      },
+    },
+  });
   const node = el('label', { class: 'chip' }, icon(symbol), select);
   let offered = [];
 
@@ -63,14 +90,17 @@ function choice(symbol, label, changed) {
     offer(list) {
       offered = list;
       const had = select.value;
-      select.replaceChildren(...list.map(([value, text, title]) => el('option', { value, text, title })));
+      select.replaceChildren(
+        ...list.map(([value, text, title]) => el('option', { value, text, title })),
+      );
       if (had) this.show(had);
     },
     show(value) {
       node.hidden = !value && offered.length === 0;
       if (!value) return says();
       // A session may run what is not on offer any more.
-      if (![...select.options].some((option) => option.value === value)) select.append(el('option', { value, text: value }));
+      if (![...select.options].some((option) => option.value === value))
+        select.append(el('option', { value, text: value }));
       select.value = value;
       says();
     },

@@ -20,9 +20,15 @@ export function el(tag, props, ...children) {
 
 function set(node, name, value) {
   switch (name) {
-    case 'class': node.className = value; break;
-    case 'text': node.textContent = value; break;
-    case 'dataset': Object.assign(node.dataset, value); break;
+    case 'class':
+      node.className = value;
+      break;
+    case 'text':
+      node.textContent = value;
+      break;
+    case 'dataset':
+      Object.assign(node.dataset, value);
+      break;
     case 'aria':
       for (const [key, said] of Object.entries(value)) {
         if (said !== undefined && said !== null) node.setAttribute(`aria-${key}`, String(said));
@@ -46,7 +52,11 @@ export function clear(node) {
 const ICONS = {
   add: ['M12 5v14', 'M5 12h14'],
   archive: ['M4 8v11h16V8', 'M3 4h18v4H3z', 'M10 12h4'],
-  ask: ['M9 9.2a3 3 0 1 1 4.4 2.6c-.9.5-1.4 1.1-1.4 2.2', 'M12 17.5v.1', 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z'],
+  ask: [
+    'M9 9.2a3 3 0 1 1 4.4 2.6c-.9.5-1.4 1.1-1.4 2.2',
+    'M12 17.5v.1',
+    'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z',
+  ],
   bolt: ['M13 3 5 14h6l-1 7 8-11h-6z'],
   check: ['m5 12.5 4.5 4.5L19 7.5'],
   close: ['M6 6l12 12', 'M18 6 6 18'],
@@ -59,7 +69,13 @@ const ICONS = {
   error: ['M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z', 'M12 7.5v5.5', 'M12 16.4v.1'],
   file: ['M6 3h8l4 4v14H6z', 'M14 3v4h4'],
   folder: ['M3 6h6l2 2.5h10V19H3z'],
-  fork: ['M6 7v10', 'M6 13c8 0 12-1 12-6', 'M6 3a2 2 0 1 0 0 4 2 2 0 0 0 0-4z', 'M18 3a2 2 0 1 0 0 4 2 2 0 0 0 0-4z', 'M6 17a2 2 0 1 0 0 4 2 2 0 0 0 0-4z'],
+  fork: [
+    'M6 7v10',
+    'M6 13c8 0 12-1 12-6',
+    'M6 3a2 2 0 1 0 0 4 2 2 0 0 0 0-4z',
+    'M18 3a2 2 0 1 0 0 4 2 2 0 0 0 0-4z',
+    'M6 17a2 2 0 1 0 0 4 2 2 0 0 0 0-4z',
+  ],
   image: ['M4 5h16v14H4z', 'm4 16 5-5 4 4 3-3 4 4', 'M15.5 9v.1'],
   info: ['M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18z', 'M12 11v5.5', 'M12 7.6v.1'],
   key: ['M4 7h16v11H4z', 'M7.5 10.5v.1', 'M12 10.5v.1', 'M16.5 10.5v.1', 'M8 14.5h8'],
@@ -76,9 +92,28 @@ const ICONS = {
   search: ['M10.5 4a6.5 6.5 0 1 0 0 13 6.5 6.5 0 0 0 0-13z', 'm15.5 15.5 5 5'],
   send: ['M12 20V5', 'm5.5 11.5 6.5-6.5 6.5 6.5'],
   shield: ['M12 3 5 6v5.5c0 4.4 3 8 7 9.5 4-1.5 7-5.1 7-9.5V6z'],
-  spark: ['M12 3v5', 'M12 16v5', 'M3 12h5', 'M16 12h5', 'm6 6 3 3', 'm15 15 3 3', 'm18 6-3 3', 'm9 15-3 3'],
+  spark: [
+    'M12 3v5',
+    'M12 16v5',
+    'M3 12h5',
+    'M16 12h5',
+    'm6 6 3 3',
+    'm15 15 3 3',
+    'm18 6-3 3',
+    'm9 15-3 3',
+  ],
   stop: ['M7 7h10v10H7z'],
-  sun: ['M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8z', 'M12 2.5v2', 'M12 19.5v2', 'M2.5 12h2', 'M19.5 12h2', 'm5.3 5.3 1.4 1.4', 'm17.3 17.3 1.4 1.4', 'm18.7 5.3-1.4 1.4', 'm6.7 17.3-1.4 1.4'],
+  sun: [
+    'M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8z',
+    'M12 2.5v2',
+    'M12 19.5v2',
+    'M2.5 12h2',
+    'M19.5 12h2',
+    'm5.3 5.3 1.4 1.4',
+    'm17.3 17.3 1.4 1.4',
+    'm18.7 5.3-1.4 1.4',
+    'm6.7 17.3-1.4 1.4',
+  ],
   terminal: ['M3 5h18v14H3z', 'm7 9 3 3-3 3', 'M12.5 15H17'],
   think: ['M12 3a6 6 0 0 0-3.5 10.9V17h7v-3.1A6 6 0 0 0 12 3z', 'M9.5 20.5h5'],
   undo: ['M5 9h9a5 5 0 0 1 0 10H9', 'm9 5-4 4 4 4'],
@@ -106,10 +141,18 @@ export function icon(name) {
 /// A button whose drawing stands for `label`.
 export function iconButton(name, label, click, props = {}) {
   const { class: more = '', ...rest } = props;
-  return el('button', {
-    type: 'button', class: `icon-button ${more}`.trim(), title: label, aria: { label },
-    on: { click }, ...rest,
-  }, icon(name));
+  return el(
+    'button',
+    {
+      type: 'button',
+      class: `icon-button ${more}`.trim(),
+      title: label,
+      aria: { label },
+      on: { click },
+      ...rest,
+    },
+    icon(name),
+  );
 }
 
 /// Tells those who do not see the page; `assertive` interrupts what is being read to them.

@@ -11,15 +11,30 @@ const TOASTS_MAX = 3;
 export function dialog(title, make, { wide = false } = {}) {
   return new Promise((resolve) => {
     let result = null;
-    const close = (value) => { result = value ?? null; box.close(); };
+    const close = (value) => {
+      result = value ?? null;
+      box.close();
+    };
     const heading = el('h2', { id: 'dialog-title', class: 'dialog-title', text: title });
-    const box = el('dialog', { class: wide ? 'dialog wide' : 'dialog', aria: { labelledby: 'dialog-title' } },
-      el('div', { class: 'dialog-head' }, heading, iconButton('close', 'Close', () => close())),
+    const box = el(
+      'dialog',
+      { class: wide ? 'dialog wide' : 'dialog', aria: { labelledby: 'dialog-title' } },
+      el(
+        'div',
+        { class: 'dialog-head' },
+        heading,
+        iconButton('close', 'Close', () => close()),
+      ),
     );
     box.append(make(close));
     // A press that began on the ground behind it closes it; text dragged out of a field does not.
-    box.addEventListener('pointerdown', (event) => { if (event.target === box) close(); });
-    box.addEventListener('close', () => { box.remove(); resolve(result); });
+    box.addEventListener('pointerdown', (event) => {
+      if (event.target === box) close();
+    });
+    box.addEventListener('close', () => {
+      box.remove();
+      resolve(result);
+    });
     document.body.append(box);
     box.showModal();
     box.querySelector('[autofocus]')?.focus();
@@ -27,26 +42,81 @@ export function dialog(title, make, { wide = false } = {}) {
 }
 
 export function confirm(title, text, yes, { bad = false } = {}) {
-  return dialog(title, (close) => el('form', { method: 'dialog', class: 'dialog-body', on: { submit: (event) => { event.preventDefault(); close(true); } } },
-    el('p', { text }),
-    el('div', { class: 'dialog-foot' },
-      el('button', { type: 'button', class: 'button plain', text: 'Cancel', on: { click: () => close(false) } }),
-      el('button', { type: 'submit', class: bad ? 'button plain bad' : 'button main', text: yes, autofocus: true }),
-    )));
+  return dialog(title, (close) =>
+    el(
+      'form',
+      {
+        method: 'dialog',
+        class: 'dialog-body',
+        on: {
+          submit: (event) => {
+            event.preventDefault();
+            close(true);
+          },
+        },
+      },
+      el('p', { text }),
+      el(
+        'div',
+        { class: 'dialog-foot' },
+        el('button', {
+          type: 'button',
+          class: 'button plain',
+          text: 'Cancel',
+          on: { click: () => close(false) },
+        }),
+        el('button', {
+          type: 'submit',
+          class: bad ? 'button plain bad' : 'button main',
+          text: yes,
+          autofocus: true,
+        }),
+      ),
+    ),
+  );
 }
 
 /// Asks for one line of text; resolves with null if it was called off.
 export function ask(title, label, value, yes) {
   return dialog(title, (close) => {
-    const input = el('input', { class: 'input', id: 'dialog-input', maxlength: 200, autofocus: true, autocomplete: 'off' });
+    const input = el('input', {
+      class: 'input',
+      id: 'dialog-input',
+      maxlength: 200,
+      autofocus: true,
+      autocomplete: 'off',
+    });
     input.value = value;
     requestAnimationFrame(() => input.select());
-    return el('form', { class: 'dialog-body', on: { submit: (event) => { event.preventDefault(); close(input.value.trim() || null); } } },
-      el('label', { class: 'field', for: 'dialog-input' }, el('span', { class: 'label', text: label }), input),
-      el('div', { class: 'dialog-foot' },
-        el('button', { type: 'button', class: 'button plain', text: 'Cancel', on: { click: () => close() } }),
+    return el(
+      'form',
+      {
+        class: 'dialog-body',
+        on: {
+          submit: (event) => {
+            event.preventDefault();
+            close(input.value.trim() || null);
+          },
+        },
+      },
+      el(
+        'label',
+        { class: 'field', for: 'dialog-input' },
+        el('span', { class: 'label', text: label }),
+        input,
+      ),
+      el(
+        'div',
+        { class: 'dialog-foot' },
+        el('button', {
+          type: 'button',
+          class: 'button plain',
+          text: 'Cancel',
+          on: { click: () => close() },
+        }),
         el('button', { type: 'submit', class: 'button main', text: yes }),
-      ));
+      ),
+    );
   });
 }
 
@@ -68,13 +138,33 @@ export function closeFloat() {
 /// A menu at its button. Entries: {label, icon, bad, disabled, run} or null for a line.
 export function menu(button, entries) {
   if (toggledOff(button)) return;
-  const items = entries.map((entry) => entry === null
-    ? el('div', { class: 'menu-line', role: 'separator' })
-    : el('button', {
-      type: 'button', role: 'menuitem', tabindex: -1, class: entry.bad ? 'menu-item bad' : 'menu-item',
-      disabled: Boolean(entry.disabled), on: { click: () => { closeFloat(); entry.run(); } },
-    }, icon(entry.icon), el('span', { text: entry.label })));
-  const node = el('div', { class: 'float menu', role: 'menu', on: { keydown: (event) => walk(event, node) } }, items);
+  const items = entries.map((entry) =>
+    entry === null
+      ? el('div', { class: 'menu-line', role: 'separator' })
+      : el(
+          'button',
+          {
+            type: 'button',
+            role: 'menuitem',
+            tabindex: -1,
+            class: entry.bad ? 'menu-item bad' : 'menu-item',
+            disabled: Boolean(entry.disabled),
+            on: {
+              click: () => {
+                closeFloat();
+                entry.run();
+              },
+            },
+          },
+          icon(entry.icon),
+          el('span', { text: entry.label }),
+        ),
+  );
+  const node = el(
+    'div',
+    { class: 'float menu', role: 'menu', on: { keydown: (event) => walk(event, node) } },
+    items,
+  );
   show(node, button);
   node.querySelector('[role=menuitem]:not(:disabled)')?.focus();
 }
@@ -82,7 +172,11 @@ export function menu(button, entries) {
 /// A box at its button, filled by the caller.
 export function popover(button, label, content, ended) {
   if (toggledOff(button)) return null;
-  const node = el('div', { class: 'float popover', role: 'dialog', tabindex: -1, aria: { label } }, content);
+  const node = el(
+    'div',
+    { class: 'float popover', role: 'dialog', tabindex: -1, aria: { label } },
+    content,
+  );
   show(node, button, ended);
   node.focus();
   return node;
@@ -107,7 +201,8 @@ export function place(node, button) {
   const { offsetWidth: width, offsetHeight: height } = node;
   const left = Math.min(Math.max(8, at.right - width), innerWidth - width - 8);
   const below = at.bottom + 6;
-  const top = below + height > innerHeight - 8 && at.top - height - 6 > 8 ? at.top - height - 6 : below;
+  const top =
+    below + height > innerHeight - 8 && at.top - height - 6 > 8 ? at.top - height - 6 : below;
   node.style.left = `${Math.max(8, left)}px`;
   node.style.top = `${Math.max(8, Math.min(top, innerHeight - height - 8))}px`;
 }
@@ -123,7 +218,8 @@ function walk(event, node) {
 }
 
 document.addEventListener('pointerdown', (event) => {
-  if (open && !open.node.contains(event.target) && !open.button.contains(event.target)) closeFloat();
+  if (open && !open.node.contains(event.target) && !open.button.contains(event.target))
+    closeFloat();
 });
 addEventListener('resize', () => closeFloat());
 
@@ -135,9 +231,25 @@ export function toast(text, level = 'info', action = null) {
   while (room.children.length >= TOASTS_MAX) room.firstChild.remove();
   const gone = () => node.remove();
   const symbol = { info: 'info', good: 'check', warn: 'warn', bad: 'error' }[level];
-  const node = el('div', { class: `toast ${level}`, dataset: { text } }, icon(symbol), el('span', { class: 'grow', text }),
-    action && el('button', { type: 'button', class: 'button small quiet', text: action.label, on: { click: () => { gone(); action.run(); } } }),
-    iconButton('close', 'Dismiss', gone));
+  const node = el(
+    'div',
+    { class: `toast ${level}`, dataset: { text } },
+    icon(symbol),
+    el('span', { class: 'grow', text }),
+    action &&
+      el('button', {
+        type: 'button',
+        class: 'button small quiet',
+        text: action.label,
+        on: {
+          click: () => {
+            gone();
+            action.run();
+          },
+        },
+      }),
+    iconButton('close', 'Dismiss', gone),
+  );
   room.append(node);
   announce(text, level === 'bad');
   // What went wrong stays until it was seen.

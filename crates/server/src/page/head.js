@@ -10,23 +10,61 @@ export class Head {
   constructor(container, options) {
     this.options = options;
     this.title = el('h1', { class: 'title cut' });
-    this.titleButton = el('button', { type: 'button', class: 'title-button', title: 'Rename', on: { click: () => this.edit() } }, this.title, icon('edit'));
-    this.input = el('input', { class: 'input title-input', hidden: true, maxlength: 200, aria: { label: 'Title' } });
+    this.titleButton = el(
+      'button',
+      { type: 'button', class: 'title-button', title: 'Rename', on: { click: () => this.edit() } },
+      this.title,
+      icon('edit'),
+    );
+    this.input = el('input', {
+      class: 'input title-input',
+      hidden: true,
+      maxlength: 200,
+      aria: { label: 'Title' },
+    });
     this.input.addEventListener('keydown', (event) => {
-      if (event.key === 'Enter' && !event.isComposing) { event.preventDefault(); this.edited(true); }
-      if (event.key === 'Escape') { event.preventDefault(); event.stopPropagation(); this.edited(false); }
+      if (event.key === 'Enter' && !event.isComposing) {
+        event.preventDefault();
+        this.edited(true);
+      }
+      if (event.key === 'Escape') {
+        event.preventDefault();
+        event.stopPropagation();
+        this.edited(false);
+      }
     });
     this.input.addEventListener('blur', () => this.edited(true));
     this.folder = el('span', { class: 'folder cut' });
-    this.folderChip = el('span', { class: 'folder-chip', hidden: true }, icon('folder'), this.folder);
-    this.state = el('button', { type: 'button', class: 'connection', hidden: true, on: { click: () => options.now() } });
+    this.folderChip = el(
+      'span',
+      { class: 'folder-chip', hidden: true },
+      icon('folder'),
+      this.folder,
+    );
+    this.state = el('button', {
+      type: 'button',
+      class: 'connection',
+      hidden: true,
+      on: { click: () => options.now() },
+    });
     this.meter = new Meter(options);
-    this.wire = iconButton('wire', 'Wire view', () => options.wire(), { aria: { label: 'Wire view', pressed: 'false' } });
-    this.more = iconButton('more', 'More', () => menu(this.more, options.entries()), { aria: { label: 'More', haspopup: 'menu', expanded: 'false' } });
+    this.wire = iconButton('wire', 'Wire view', () => options.wire(), {
+      aria: { label: 'Wire view', pressed: 'false' },
+    });
+    this.more = iconButton('more', 'More', () => menu(this.more, options.entries()), {
+      aria: { label: 'More', haspopup: 'menu', expanded: 'false' },
+    });
     container.append(
-      iconButton('menu', 'Sessions', () => options.drawer(), { class: 'drawer-button', id: 'drawer-button' }),
+      iconButton('menu', 'Sessions', () => options.drawer(), {
+        class: 'drawer-button',
+        id: 'drawer-button',
+      }),
       el('div', { class: 'titles grow' }, this.titleButton, this.input, this.folderChip),
-      this.state, this.meter.node, this.wire, this.more);
+      this.state,
+      this.meter.node,
+      this.wire,
+      this.more,
+    );
   }
 
   /// Without a session there is nothing to rename, watch or compact.
@@ -49,8 +87,18 @@ export class Head {
   connection(told, secondsLeft) {
     this.state.hidden = !told;
     if (!told) return;
-    this.state.replaceChildren(el('span', { class: `dot ${told.level}` }), el('span', { class: 'cut', text: told.text }),
-      ...(told.canRetry ? [el('span', { class: 'connection-now', text: secondsLeft > 0 ? `${secondsLeft} s · now` : 'now' })] : []));
+    this.state.replaceChildren(
+      el('span', { class: `dot ${told.level}` }),
+      el('span', { class: 'cut', text: told.text }),
+      ...(told.canRetry
+        ? [
+            el('span', {
+              class: 'connection-now',
+              text: secondsLeft > 0 ? `${secondsLeft} s · now` : 'now',
+            }),
+          ]
+        : []),
+    );
     this.state.disabled = !told.canRetry;
     this.state.title = told.canRetry ? 'Try again now' : told.text;
   }

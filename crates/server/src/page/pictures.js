@@ -18,8 +18,10 @@ export class Pictures {
 
   async add(files) {
     for (const file of files) {
-      if (!file.type.startsWith('image/')) this.refuse(`${file.name} is not a picture; only pictures can be sent.`);
-      else if (this.list.length >= PICTURES_MAX) this.refuse(`A message takes at most ${PICTURES_MAX} pictures.`);
+      if (!file.type.startsWith('image/'))
+        this.refuse(`${file.name} is not a picture; only pictures can be sent.`);
+      else if (this.list.length >= PICTURES_MAX)
+        this.refuse(`A message takes at most ${PICTURES_MAX} pictures.`);
       else await this.take(file);
     }
     this.show();
@@ -30,7 +32,10 @@ export class Pictures {
     if (!url) return this.refuse(`${file.name || 'The picture'} cannot be read as a picture.`);
     const bytes = this.bytes() + url.length;
     // The message's own words and the frame around it need a little room too.
-    if (bytes > this.bytesMax * 0.9) return this.refuse(`${file.name || 'The picture'} is too large: a message may have ${size(this.bytesMax)}.`);
+    if (bytes > this.bytesMax * 0.9)
+      return this.refuse(
+        `${file.name || 'The picture'} is too large: a message may have ${size(this.bytesMax)}.`,
+      );
     this.list.push({ name: file.name || 'picture', url });
   }
 
@@ -48,9 +53,19 @@ export class Pictures {
 
   show() {
     this.container.hidden = this.list.length === 0;
-    this.container.replaceChildren(...this.list.map((picture, at) => el('div', { class: 'picture' },
-      el('img', { src: picture.url, alt: picture.name }),
-      iconButton('close', `Remove ${picture.name}`, () => { this.list.splice(at, 1); this.show(); }))));
+    this.container.replaceChildren(
+      ...this.list.map((picture, at) =>
+        el(
+          'div',
+          { class: 'picture' },
+          el('img', { src: picture.url, alt: picture.name }),
+          iconButton('close', `Remove ${picture.name}`, () => {
+            this.list.splice(at, 1);
+            this.show();
+          }),
+        ),
+      ),
+    );
     this.changed();
   }
 }
@@ -58,7 +73,8 @@ export class Pictures {
 async function readable(file) {
   const bitmap = await createImageBitmap(file);
   const scale = Math.min(1, SIDE_PIXELS_MAX / Math.max(bitmap.width, bitmap.height));
-  if (scale === 1 && file.size <= PICTURE_BYTES_MAX && KINDS.includes(file.type)) return dataUrl(file);
+  if (scale === 1 && file.size <= PICTURE_BYTES_MAX && KINDS.includes(file.type))
+    return dataUrl(file);
   const canvas = el('canvas', {});
   canvas.width = Math.max(1, Math.round(bitmap.width * scale));
   canvas.height = Math.max(1, Math.round(bitmap.height * scale));
@@ -76,5 +92,5 @@ function dataUrl(file) {
 }
 
 function size(bytes) {
-  return `${Math.round(bytes / 1024 / 1024 * 10) / 10} MiB`;
+  return `${Math.round((bytes / 1024 / 1024) * 10) / 10} MiB`;
 }

@@ -15,26 +15,68 @@ const STATUS = { running: 'works', waiting: 'waits for you', idle: 'idle', ended
 export class Sessions {
   /// `options`: go(id or ''), rename(row), fork(id), archive(row), settings(), help(), theme().
   constructor(container, options) {
-    Object.assign(this, { options, rows: [], more: false, open: '', search: '', overlay: null, pages: 1 });
+    Object.assign(this, {
+      options,
+      rows: [],
+      more: false,
+      open: '',
+      search: '',
+      overlay: null,
+      pages: 1,
+    });
     this.searchField = el('input', {
-      type: 'search', class: 'input search', id: 'search', placeholder: 'Search sessions', autocomplete: 'off', spellcheck: false,
-      aria: { label: 'Search sessions' }, on: { input: () => this.typed(), keydown: (event) => this.searchKey(event) },
+      type: 'search',
+      class: 'input search',
+      id: 'search',
+      placeholder: 'Search sessions',
+      autocomplete: 'off',
+      spellcheck: false,
+      aria: { label: 'Search sessions' },
+      on: { input: () => this.typed(), keydown: (event) => this.searchKey(event) },
     });
     this.list = el('div', { class: 'session-list', on: { keydown: (event) => this.walk(event) } });
     this.problem = el('p', { class: 'note list-problem', hidden: true });
     this.themeButton = iconButton('moon', 'Theme', () => options.theme());
     container.append(
-      el('div', { class: 'brand' }, el('img', { src: '/page/icon.svg', alt: '', class: 'mark' }), el('span', { class: 'brand-name grow', text: 'Polyloop' }),
-        iconButton('close', 'Close the list', () => options.drawer(false), { class: 'drawer-close' })),
-      el('button', { type: 'button', class: 'button plain new-session', on: { click: () => options.go('') } }, icon('add'), el('span', { class: 'grow', text: 'New session' }), el('kbd', { aria: { hidden: true }, text: 'N' })),
+      el(
+        'div',
+        { class: 'brand' },
+        el('img', { src: '/page/icon.svg', alt: '', class: 'mark' }),
+        el('span', { class: 'brand-name grow', text: 'Polyloop' }),
+        iconButton('close', 'Close the list', () => options.drawer(false), {
+          class: 'drawer-close',
+        }),
+      ),
+      el(
+        'button',
+        { type: 'button', class: 'button plain new-session', on: { click: () => options.go('') } },
+        icon('add'),
+        el('span', { class: 'grow', text: 'New session' }),
+        el('kbd', { aria: { hidden: true }, text: 'N' }),
+      ),
       el('div', { class: 'search-box' }, icon('search'), this.searchField),
-      this.problem, this.list,
-      el('div', { class: 'side-foot' }, this.themeButton,
+      this.problem,
+      this.list,
+      el(
+        'div',
+        { class: 'side-foot' },
+        this.themeButton,
         iconButton('key', 'Keyboard shortcuts', () => options.help()),
         el('span', { class: 'grow' }),
-        el('button', { type: 'button', class: 'button quiet small', text: 'Settings', on: { click: () => options.settings() } })));
-    setInterval(() => { if (!document.hidden) this.refresh(); }, EVERY_MS);
-    document.addEventListener('visibilitychange', () => { if (!document.hidden) this.refresh(); });
+        el('button', {
+          type: 'button',
+          class: 'button quiet small',
+          text: 'Settings',
+          on: { click: () => options.settings() },
+        }),
+      ),
+    );
+    setInterval(() => {
+      if (!document.hidden) this.refresh();
+    }, EVERY_MS);
+    document.addEventListener('visibilitychange', () => {
+      if (!document.hidden) this.refresh();
+    });
   }
 
   select(id) {
@@ -56,7 +98,10 @@ export class Sessions {
 
   /// Asks again a little later, and once for all that happens until then.
   soon() {
-    this.timer ??= setTimeout(() => { this.timer = undefined; this.refresh(); }, 250);
+    this.timer ??= setTimeout(() => {
+      this.timer = undefined;
+      this.refresh();
+    }, 250);
   }
 
   typed() {
@@ -78,6 +123,7 @@ export class Sessions {
       const mine = this.overlay && this.rows.find(({ id }) => id === this.overlay.id);
       if (mine) Object.assign(mine, this.overlay);
       this.tell('');
+      this.options.reached();
     } catch (error) {
       if (asked === this.asked) this.tell(error.message);
     }
@@ -90,37 +136,99 @@ export class Sessions {
   }
 
   draw() {
-    const looks = JSON.stringify([this.open, this.search, this.more, this.rows.map((row) => [row.id, name(row), row.preview, row.status, row.waiting, when(row.last_update_time)])]);
+    const looks = JSON.stringify([
+      this.open,
+      this.search,
+      this.more,
+      this.rows.map((row) => [
+        row.id,
+        name(row),
+        row.preview,
+        row.status,
+        row.waiting,
+        when(row.last_update_time),
+      ]),
+    ]);
     if (looks === this.looks) return;
     this.looks = looks;
-    const focused = this.list.contains(document.activeElement) ? document.activeElement.closest('[data-id]')?.dataset.id : null;
+    const focused = this.list.contains(document.activeElement)
+      ? document.activeElement.closest('[data-id]')?.dataset.id
+      : null;
     const groups = [];
     for (const row of this.rows) {
       const day = dayOf(row.last_update_time);
       if (groups.at(-1)?.day !== day) groups.push({ day, rows: [] });
       groups.at(-1).rows.push(row);
     }
-    this.list.replaceChildren(...groups.flatMap(({ day, rows }) => [
-      el('h2', { class: 'day', text: day }), el('ul', {}, rows.map((row) => this.row(row)))]),
-    ...(this.rows.length === 0 && this.problem.hidden ? [el('p', { class: 'note none', text: this.search ? `Nothing matches “${this.search}”.` : 'No sessions yet.' })] : []),
-    ...(this.more ? [el('button', { type: 'button', class: 'button quiet small more', text: 'Show more', on: { click: () => { this.pages += 1; this.refresh(); } } })] : []));
-    if (focused) this.list.querySelector(`[data-id="${CSS.escape(focused)}"] .session-link`)?.focus();
+    this.list.replaceChildren(
+      ...groups.flatMap(({ day, rows }) => [
+        el('h2', { class: 'day', text: day }),
+        el(
+          'ul',
+          {},
+          rows.map((row) => this.row(row)),
+        ),
+      ]),
+      ...(this.rows.length === 0 && this.problem.hidden
+        ? [
+            el('p', {
+              class: 'note none',
+              text: this.search ? `Nothing matches “${this.search}”.` : 'No sessions yet.',
+            }),
+          ]
+        : []),
+      ...(this.more
+        ? [
+            el('button', {
+              type: 'button',
+              class: 'button quiet small more',
+              text: 'Show more',
+              on: {
+                click: () => {
+                  this.pages += 1;
+                  this.refresh();
+                },
+              },
+            }),
+          ]
+        : []),
+    );
+    if (focused)
+      this.list.querySelector(`[data-id="${CSS.escape(focused)}"] .session-link`)?.focus();
   }
 
   row(row) {
-    const status = row.waiting > 0 ? 'waiting' : row.status ?? 'idle';
+    const status = row.waiting > 0 ? 'waiting' : (row.status ?? 'idle');
     const title = name(row);
     const words = `${title}, ${STATUS[status] ?? status}`;
     const open = row.id === this.open;
-    const button = iconButton('more', `More for ${title}`, () => menu(button, this.entries(row)), { class: 'row-more', aria: { label: `More for ${title}`, haspopup: 'menu', expanded: 'false' } });
-    return el('li', { class: open ? 'session open' : 'session', dataset: { id: row.id } },
-      el('a', { class: 'session-link', href: `#s=${encodeURIComponent(row.id)}`, title: title === row.id ? row.id : `${title}\n${row.id}`, aria: { current: open ? 'page' : null, label: words } },
+    const button = iconButton('more', `More for ${title}`, () => menu(button, this.entries(row)), {
+      class: 'row-more',
+      aria: { label: `More for ${title}`, haspopup: 'menu', expanded: 'false' },
+    });
+    return el(
+      'li',
+      { class: open ? 'session open' : 'session', dataset: { id: row.id } },
+      el(
+        'a',
+        {
+          class: 'session-link',
+          href: `#s=${encodeURIComponent(row.id)}`,
+          title: title === row.id ? row.id : `${title}\n${row.id}`,
+          aria: { current: open ? 'page' : null, label: words },
+        },
         el('span', { class: `dot ${status}` }),
-        el('span', { class: 'session-words' }, el('span', { class: 'session-title cut', text: title }),
-          saysMore(row) && el('span', { class: 'session-preview cut', text: row.preview })),
+        el(
+          'span',
+          { class: 'session-words' },
+          el('span', { class: 'session-title cut', text: title }),
+          saysMore(row) && el('span', { class: 'session-preview cut', text: row.preview }),
+        ),
         row.waiting > 0 && el('span', { class: 'badge warn', text: String(row.waiting) }),
-        el('span', { class: 'session-when', text: when(row.last_update_time) })),
-      button);
+        el('span', { class: 'session-when', text: when(row.last_update_time) }),
+      ),
+      button,
+    );
   }
 
   entries(row) {
@@ -149,7 +257,10 @@ export class Sessions {
   }
 
   searchKey(event) {
-    if (event.key === 'ArrowDown') { event.preventDefault(); this.list.querySelector('.session-link')?.focus(); }
+    if (event.key === 'ArrowDown') {
+      event.preventDefault();
+      this.list.querySelector('.session-link')?.focus();
+    }
     if (event.key === 'Escape' && this.searchField.value) {
       event.stopPropagation();
       this.searchField.value = '';
@@ -183,5 +294,7 @@ function when(time) {
   if (seconds < 60) return 'now';
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
   if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
-  return seconds < 86_400 * 30 ? `${Math.floor(seconds / 86_400)} d` : new Date(time).toLocaleDateString('en', { year: '2-digit', month: 'short' });
+  return seconds < 86_400 * 30
+    ? `${Math.floor(seconds / 86_400)} d`
+    : new Date(time).toLocaleDateString('en', { year: '2-digit', month: 'short' });
 }

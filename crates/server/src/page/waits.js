@@ -14,8 +14,13 @@ const SETTLING_MS = 600;
 const CARDS = { approval: approvalCard, question: questionCard, plan: planCard };
 
 const WORDS = {
-  allow: 'allowed', allow_always: 'always allowed', deny: 'denied', deny_stop: 'denied and stopped',
-  answered: 'answered', withdrawn: 'withdrawn', approved: 'approved',
+  allow: 'allowed',
+  allow_always: 'always allowed',
+  deny: 'denied',
+  deny_stop: 'denied and stopped',
+  answered: 'answered',
+  withdrawn: 'withdrawn',
+  approved: 'approved',
 };
 
 export class Waits {
@@ -62,7 +67,9 @@ export class Waits {
     const again = this.shown?.id === id;
     const had = this.container.contains(document.activeElement);
     const card = CARDS[wait.kind](wait, {
-      cwd: this.session.head?.cwd, mode: this.session.head?.mode, again,
+      cwd: this.session.head?.cwd,
+      mode: this.session.head?.mode,
+      again,
       send: (frame) => this.answer(id, frame),
     });
     this.shown = { id, frame: wait.frame, card };
@@ -80,11 +87,15 @@ export class Waits {
     const ids = [...this.session.waits.keys()];
     const at = ids.indexOf(this.shown.id);
     const step = (by) => this.show(ids[(at + by + ids.length) % ids.length]);
-    this.shown.card.pager.replaceChildren(...(ids.length < 2 ? [] : [
-      iconButton('left', 'Previous request', () => step(-1), { class: 'small' }),
-      el('span', { class: 'note', text: `${at + 1} of ${ids.length}` }),
-      iconButton('right', 'Next request', () => step(1), { class: 'small' }),
-    ]));
+    this.shown.card.pager.replaceChildren(
+      ...(ids.length < 2
+        ? []
+        : [
+            iconButton('left', 'Previous request', () => step(-1), { class: 'small' }),
+            el('span', { class: 'note', text: `${at + 1} of ${ids.length}` }),
+            iconButton('right', 'Next request', () => step(1), { class: 'small' }),
+          ]),
+    );
   }
 
   drop() {
@@ -119,9 +130,11 @@ export class Waits {
 }
 
 function isField(node) {
-  return node instanceof HTMLTextAreaElement
-    || (node instanceof HTMLInputElement && !['radio', 'checkbox', 'button'].includes(node.type))
-    || node instanceof HTMLSelectElement;
+  return (
+    node instanceof HTMLTextAreaElement ||
+    (node instanceof HTMLInputElement && !['radio', 'checkbox', 'button'].includes(node.type)) ||
+    node instanceof HTMLSelectElement
+  );
 }
 
 function capital(words) {

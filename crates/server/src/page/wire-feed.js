@@ -4,6 +4,7 @@
 // connection.
 
 import * as api from './api.js';
+import { closing } from './closing.js';
 
 const PAGE = 200;
 const WAIT_MS = [500, 1_000, 2_000, 5_000, 10_000];
@@ -29,15 +30,26 @@ export class WireFeed {
   }
 
   connect() {
-    const url = new URL(this.dialect === 'agentloop' ? `/agentloop/${encodeURIComponent(this.id)}` : `/${this.dialect}`, location.href);
+    const url = new URL(
+      this.dialect === 'agentloop'
+        ? `/agentloop/${encodeURIComponent(this.id)}`
+        : `/${this.dialect}`,
+      location.href,
+    );
     url.protocol = location.protocol === 'https:' ? 'wss:' : 'ws:';
     url.hash = '';
     url.search = api.query({ session_id: this.id, since: this.since, name: 'wire view' });
     const socket = new WebSocket(url, [`${this.dialect}.v1`]);
     this.socket = socket;
-    socket.onopen = () => { this.tries = 0; this.told.state('live', 'good'); };
+    socket.onopen = () => {
+      this.tries = 0;
+      this.told.state('live', 'good');
+    };
     socket.onmessage = ({ data }) => this.take(data);
-    socket.onclose = () => { if (this.socket === socket && !this.ended) this.later('connection lost', () => this.connect()); };
+    socket.onclose = () => {
+      if (this.socket === socket && !this.ended)
+        this.later('connection lost', () => this.connect());
+    };
   }
 
   take(data) {
@@ -61,9 +73,12 @@ export class WireFeed {
     this.timer = setTimeout(again, wait);
   }
 
+  /// Resolves when the server has let go.
   close() {
+    const gone = closing(this.socket);
     this.ended = true;
     clearTimeout(this.timer);
     this.socket?.close(1000);
+    return gone;
   }
 }

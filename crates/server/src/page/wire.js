@@ -5,6 +5,7 @@
 import { el, icon, iconButton } from './dom.js';
 import { keep, kept } from './keep.js';
 import { toast } from './floats.js';
+import { copy } from './copy.js';
 import { WireFeed } from './wire-feed.js';
 
 const ROWS_MAX = 1_000;
@@ -13,40 +14,83 @@ const DIALECTS = ['unified', 'agentloop', 'loom', 'chat'];
 
 export class Wire {
   constructor(container, { closed }) {
-    Object.assign(this, { container, id: null, rows: [], waiting: [], paused: false, filter: '', due: false });
+    Object.assign(this, {
+      container,
+      id: null,
+      rows: [],
+      waiting: [],
+      paused: false,
+      filter: '',
+      due: false,
+    });
     this.dialect = DIALECTS.includes(kept('dialect')) ? kept('dialect') : 'unified';
-    this.tabs = DIALECTS.map((dialect) => el('button', {
-      type: 'button', role: 'tab', id: `tab-${dialect}`, class: 'tab', text: dialect, aria: { controls: 'wire-list' },
-      on: { click: () => this.choose(dialect), keydown: (event) => this.tabKey(event) },
-    }));
+    this.tabs = DIALECTS.map((dialect) =>
+      el('button', {
+        type: 'button',
+        role: 'tab',
+        id: `tab-${dialect}`,
+        class: 'tab',
+        text: dialect,
+        aria: { controls: 'wire-list' },
+        on: { click: () => this.choose(dialect), keydown: (event) => this.tabKey(event) },
+      }),
+    );
     this.state = el('span', { class: 'note cut' });
     this.dot = el('span', { class: 'dot idle' });
     this.pause = iconButton('pause', 'Pause', () => this.toggle());
     this.list = el('ol', { class: 'wire-list', id: 'wire-list', role: 'tabpanel', tabindex: 0 });
     container.append(
-      el('div', { class: 'wire-head' }, el('h2', { class: 'wire-title grow', text: 'Wire view' }), this.pause,
+      el(
+        'div',
+        { class: 'wire-head' },
+        el('h2', { class: 'wire-title grow', text: 'Wire view' }),
+        this.pause,
         iconButton('copy', 'Copy all frames that are shown', () => this.copyAll()),
-        iconButton('close', 'Close the wire view', closed)),
+        iconButton('close', 'Close the wire view', closed),
+      ),
       el('div', { class: 'tabs', role: 'tablist', aria: { label: 'Dialect' } }, this.tabs),
-      el('div', { class: 'wire-bar' },
-        el('input', { type: 'search', class: 'input', placeholder: 'Filter frames', spellcheck: false, aria: { label: 'Filter frames' }, on: { input: (event) => this.sift(event.target.value) } }),
-        el('span', { class: 'row wire-state' }, this.dot, this.state)),
-      this.list);
+      el(
+        'div',
+        { class: 'wire-bar' },
+        el('input', {
+          type: 'search',
+          class: 'input',
+          placeholder: 'Filter frames',
+          spellcheck: false,
+          aria: { label: 'Filter frames' },
+          on: { input: (event) => this.sift(event.target.value) },
+        }),
+        el('span', { class: 'row wire-state' }, this.dot, this.state),
+      ),
+      this.list,
+    );
     this.mark();
   }
 
-  /// Begins to listen to a session, or to none.
+  /// Begins to listen to a session, or to none; resolves when the one before is let go.
   open(id) {
-    this.feed?.close();
+    const left = this.feed?.close();
+    this.feed = null;
     Object.assign(this, { id, rows: [], waiting: [] });
     this.list.replaceChildren();
-    if (!id) return;
+    if (!id) return left;
     const feed = new WireFeed(id, this.dialect, {
-      frames: (frames, earlier) => { if (this.feed === feed) this.take(frames, 'in', earlier); },
-      state: (text, level) => { this.state.textContent = text; this.state.title = text; this.dot.className = `dot ${level}`; },
+      frames: (frames, earlier) => {
+        if (this.feed === feed) this.take(frames, 'in', earlier);
+      },
+      state: (text, level) => {
+        this.state.textContent = text;
+        this.state.title = text;
+        this.dot.className = `dot ${level}`;
+      },
     });
     this.feed = feed;
     feed.open();
+    return left;
+  }
+
+  focus() {
+    this.tabs[DIALECTS.indexOf(this.dialect)].focus();
   }
 
   choose(dialect) {
@@ -80,14 +124,20 @@ export class Wire {
   }
 
   take(frames, way, earlier) {
-    if (earlier) this.waiting.push({ note: 'Earlier frames are in the session’s history: GET /sessions/{id}/frames' });
+    if (earlier)
+      this.waiting.push({
+        note: 'Earlier frames are in the session’s history: GET /sessions/{id}/frames',
+      });
     for (const frame of frames) this.waiting.push({ way, frame, text: JSON.stringify(frame) });
     this.waiting.splice(0, this.waiting.length - ROWS_MAX);
     if (this.paused) return this.count();
     // Hundreds of frames a second are drawn once a picture.
     if (this.due) return;
     this.due = true;
-    requestAnimationFrame(() => { this.due = false; this.draw(); });
+    requestAnimationFrame(() => {
+      this.due = false;
+      this.draw();
+    });
   }
 
   draw() {
@@ -97,7 +147,11 @@ export class Wire {
     for (const entry of fresh) entry.node = this.node(entry);
     this.rows.push(...fresh);
     for (const old of this.rows.splice(0, this.rows.length - ROWS_MAX)) old.node.remove();
-    this.list.append(...fresh.filter((entry) => entry.node.parentNode === null && this.rows.includes(entry)).map((entry) => entry.node));
+    this.list.append(
+      ...fresh
+        .filter((entry) => entry.node.parentNode === null && this.rows.includes(entry))
+        .map((entry) => entry.node),
+    );
     if (atEnd) this.list.scrollTop = this.list.scrollHeight;
   }
 
@@ -106,18 +160,50 @@ export class Wire {
     const { frame, text, way } = entry;
     const type = frame.type ?? 'frame';
     const inner = frame.event?.type ?? frame.payload?.type;
-    const button = el('button', { type: 'button', class: 'wire-line', aria: { expanded: 'false' }, on: { click: () => unfold() } },
-      el('span', { class: `way ${way}`, title: way === 'out' ? 'sent by this page' : 'sent by the server' }, icon(way === 'out' ? 'up' : 'down'), el('span', { class: 'unseen', text: way === 'out' ? 'sent' : 'received' })),
-      el('span', { class: 'wire-type', text: inner ?? type, title: inner ? `${type}: ${inner}` : type }),
+    const button = el(
+      'button',
+      {
+        type: 'button',
+        class: 'wire-line',
+        aria: { expanded: 'false' },
+        on: { click: () => unfold() },
+      },
+      el(
+        'span',
+        { class: `way ${way}`, title: way === 'out' ? 'sent by this page' : 'sent by the server' },
+        icon(way === 'out' ? 'up' : 'down'),
+        el('span', { class: 'unseen', text: way === 'out' ? 'sent' : 'received' }),
+      ),
+      el('span', {
+        class: 'wire-type',
+        text: inner ?? type,
+        title: inner ? `${type}: ${inner}` : type,
+      }),
       el('span', { class: 'wire-preview cut', text: preview(frame) }),
-      frame.seq !== undefined && el('span', { class: 'wire-seq', text: String(frame.seq) }));
-    const node = el('li', { class: 'wire-row', hidden: !this.passes(entry) },
-      el('div', { class: 'wire-top' }, button, iconButton('copy', `Copy this ${type} frame`, () => copy(text))));
+      frame.seq !== undefined && el('span', { class: 'wire-seq', text: String(frame.seq) }),
+    );
+    const node = el(
+      'li',
+      { class: 'wire-row', hidden: !this.passes(entry) },
+      el(
+        'div',
+        { class: 'wire-top' },
+        button,
+        iconButton('copy', `Copy this ${type} frame`, () => copied(text)),
+      ),
+    );
     function unfold() {
       const shown = node.querySelector('pre');
       button.setAttribute('aria-expanded', String(!shown));
       if (shown) shown.remove();
-      else node.append(el('pre', { class: 'wire-json', tabindex: 0, aria: { label: `${type} frame` } }, el('code', { text: JSON.stringify(frame, null, 2) })));
+      else
+        node.append(
+          el(
+            'pre',
+            { class: 'wire-json', tabindex: 0, aria: { label: `${type} frame` } },
+            el('code', { text: JSON.stringify(frame, null, 2) }),
+          ),
+        );
     }
     return node;
   }
@@ -147,7 +233,10 @@ export class Wire {
 
   copyAll() {
     const shown = this.rows.filter((entry) => !entry.note && this.passes(entry));
-    copy(shown.map((entry) => entry.text).join('\n'), `${shown.length} frames are copied, one a line.`);
+    copied(
+      shown.map((entry) => entry.text).join('\n'),
+      `${shown.length} frames are copied, one a line.`,
+    );
   }
 }
 
@@ -159,11 +248,7 @@ function preview(frame) {
   return Object.keys(own).length ? JSON.stringify(own).slice(0, PREVIEW_CHARACTERS) : '';
 }
 
-async function copy(text, told = 'The frame is copied.') {
-  try {
-    await navigator.clipboard.writeText(text);
-    toast(told, 'good');
-  } catch {
-    toast('The browser did not let the page copy: allow it for this address, or select the text.', 'warn');
-  }
+async function copied(text, told = 'The frame is copied.') {
+  if (await copy(text)) toast(told, 'good');
+  else toast('The browser did not let the page copy: select the text instead.', 'warn');
 }
