@@ -16,7 +16,7 @@ export class UserMessage {
   constructor(item, context) {
     this.context = context;
     this.text = el('div', { class: 'said', dir: 'auto' });
-    this.pictures = el('div', { class: 'pictures' });
+    this.pictures = el('div', { class: 'said-pictures' });
     this.more = el('button', { type: 'button', class: 'show-more', hidden: true, on: { click: () => this.toggle() } });
     this.state = el('div', { class: 'send-state', role: 'status' });
     this.tools = el('div', { class: 'item-tools' });

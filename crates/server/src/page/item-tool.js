@@ -117,7 +117,7 @@ export class ToolCard {
 
   drawApprovals(item) {
     const key = item.approvals.map((asked) => `${asked.requestId}${asked.decision}`).join() || null;
-    this.part('approvals', key, () => el('div', { class: 'approvals' }, item.approvals.map((asked) => outcome(asked))));
+    this.part('approvals', key, () => el('div', { class: 'approvals' }, item.approvals.map((asked) => outcome(asked, this.context))));
   }
 
   drawOutput(item) {
@@ -182,7 +182,9 @@ export function filesNode({ files: changed, toolId }, context) {
   const rows = changed.slice(0, 100).map(({ path, operation }) => el('li', { class: `file ${operation === 'delete' ? 'removed' : ''}` },
     icon('file'), el('bdi', { class: 'path', text: plain(path), title: brief(path, 400) }), el('span', { class: 'badge', text: OPERATIONS[operation] ?? brief(operation, 20) })));
   if (changed.length > rows.length) rows.push(el('li', { text: `and ${changed.length - rows.length} more` }));
-  const undo = toolId && context.onUndo
-    ? iconButton('undo', 'Take these edits back', () => context.onUndo({ toolId, files: changed })) : null;
+  // A call of ours is named by its place in the log, by which its edits are taken back.
+  const seq = Number(/^tool-(\d+)$/.exec(toolId ?? '')?.[1] ?? NaN);
+  const undo = Number.isFinite(seq) && context.onUndo
+    ? iconButton('undo', 'Take these edits back', () => context.onUndo({ seq, toolId, files: changed })) : null;
   return el('div', { class: 'files' }, el('ul', { aria: { label: 'Changed files' } }, rows), undo);
 }

@@ -39,9 +39,10 @@ export function messageId() {
 export function unifiedAddress(origin, { sessionId, since, name }) {
   const address = new URL('/unified', origin);
   address.protocol = address.protocol === 'https:' ? 'wss:' : 'ws:';
-  address.searchParams.set('session_id', sessionId);
-  if (since !== null && since !== undefined) address.searchParams.set('since', since);
-  if (name) address.searchParams.set('name', name);
+  // By hand: a blank must not become a plus sign, which cursors hold.
+  const query = Object.entries({ session_id: sessionId, since, name })
+    .filter(([, value]) => value !== null && value !== undefined && value !== '');
+  address.search = query.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join('&');
   return address.href;
 }
 

@@ -15,12 +15,13 @@ const END_PX = 48;
 const OLDER_VIEWS = 2;
 
 export class Transcript {
-  /// Options: `onOlder()`, which brings an older page and resolves when it is in; `hasOlder()`;
-  /// `onFork(seq)`; `onUndo({toolId, files})`.
+  /// Shows the session in `container`, which scrolls. Options: `onOlder()`, which brings an older
+  /// page and resolves when it is in; `hasOlder()`; `onFork(seq)`; `onUndo({toolId, files})`;
+  /// `onWait(requestId)`, when somebody wants to answer.
   constructor(container, session, options = {}) {
     this.session = session;
     this.options = options;
-    this.context = { onFork: options.onFork, onUndo: options.onUndo };
+    this.context = { onFork: options.onFork, onUndo: options.onUndo, onWait: options.onWait };
     this.heights = new Heights();
     /// Views of the items from `first` on, in order.
     this.first = 0;
@@ -35,15 +36,16 @@ export class Transcript {
     this.after = el('div', { class: 'list-space', aria: { hidden: 'true' } });
     this.list = el('div', { class: 'list-items' });
     this.older = el('div', { class: 'list-older', hidden: true }, el('span', { class: 'spinner' }), 'Earlier messages');
-    this.scroller = el('div', {
-      class: 'transcript', tabindex: '0', role: 'log', aria: { label: 'Conversation', live: 'off' },
-    }, this.older, this.before, this.list, this.after);
     this.jump = el('button', {
       type: 'button', class: 'jump', hidden: true, on: { click: () => this.followEnd(true) },
     }, icon('down'), el('span', { text: 'Newest' }));
-    this.root = el('div', { class: 'transcript-box' }, this.scroller, this.jump);
-    container.append(this.root);
-    this.scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
+    this.scroller = container;
+    container.setAttribute('role', 'log');
+    container.setAttribute('aria-live', 'off');
+    container.replaceChildren(this.older, this.before, this.list, this.after, el('div', { class: 'jump-place' }, this.jump));
+    this.leaving = new AbortController();
+    const { signal } = this.leaving;
+    container.addEventListener('scroll', () => this.scrolled(), { passive: true, signal });
     this.sizes = new ResizeObserver((entries) => this.resized(entries));
     this.sizes.observe(this.scroller);
     this.reset();
@@ -52,8 +54,9 @@ export class Transcript {
   /// Takes the list out of the page.
   close() {
     this.isClosed = true;
+    this.leaving.abort();
     this.sizes.disconnect();
-    this.root.remove();
+    this.scroller.replaceChildren();
   }
 
   get items() {
