@@ -7,6 +7,7 @@ import { draft, keepDraft, kept } from './keep.js';
 import { Controls } from './controls.js';
 import { Pictures } from './pictures.js';
 import { toast } from './floats.js';
+import { isNobody } from './waits.js';
 
 const HEIGHT_PIXELS_MAX = 260;
 
@@ -151,7 +152,9 @@ export class Composer {
             'li',
             { class: 'queued' },
             el('span', { class: 'cut grow', text: message.message || 'A picture' }),
-            message.by && el('span', { class: 'note cut queued-by', text: message.by }),
+            message.by &&
+              !isNobody(message.by) &&
+              el('span', { class: 'note cut queued-by', text: message.by }),
             iconButton('close', `Take out: ${message.message}`, () =>
               this.options.cancel(message.message_id),
             ),

@@ -319,6 +319,7 @@ listen(
     t: flipTheme,
   },
   escape,
+  (letter) => waits.press(letter),
 );
 byId('skip').addEventListener('click', (event) => {
   event.preventDefault();
