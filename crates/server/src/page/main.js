@@ -117,6 +117,7 @@ async function begin(content, more = {}) {
       title: more.title ?? title,
     });
     history.pushState(null, '', hashOf(made.id));
+    composer.moveDraft(made.id);
     await open(made.id);
     return true;
   } catch (error) {

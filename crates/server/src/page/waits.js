@@ -127,7 +127,9 @@ export class Waits {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;
-    if (this.press(event.key)) {
+    // What a card does not take yet is not for the page's own keys either.
+    const isEarly = performance.now() < this.keysFrom && /^[a-z0-9]$/i.test(event.key);
+    if (this.press(event.key) || isEarly) {
       event.preventDefault();
       event.stopPropagation();
     }
