@@ -15,7 +15,7 @@ const END_PX = 48;
 const OLDER_VIEWS = 2;
 
 export class Transcript {
-  /// Shows the session in `container`, which scrolls. Options: `onOlder()`, which brings an older
+  /// Shows the session in `container`. Options: `onOlder()`, which brings an older
   /// page and resolves when it is in; `hasOlder()`; `onFork(seq)`; `onUndo({toolId, files})`;
   /// `onWait(requestId)`, when somebody wants to answer.
   constructor(container, session, options = {}) {
@@ -39,13 +39,12 @@ export class Transcript {
     this.jump = el('button', {
       type: 'button', class: 'jump', hidden: true, on: { click: () => this.followEnd(true) },
     }, icon('down'), el('span', { text: 'Newest' }));
-    this.scroller = container;
-    container.setAttribute('role', 'log');
-    container.setAttribute('aria-live', 'off');
-    container.replaceChildren(this.older, this.before, this.list, this.after, el('div', { class: 'jump-place' }, this.jump));
-    this.leaving = new AbortController();
-    const { signal } = this.leaving;
-    container.addEventListener('scroll', () => this.scrolled(), { passive: true, signal });
+    this.scroller = el('div', {
+      class: 'transcript', tabindex: '0', role: 'log', aria: { label: 'Conversation', live: 'off' },
+    }, this.older, this.before, this.list, this.after);
+    this.root = el('div', { class: 'transcript-box' }, this.scroller, this.jump);
+    container.replaceChildren(this.root);
+    this.scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
     this.sizes = new ResizeObserver((entries) => this.resized(entries));
     this.sizes.observe(this.scroller);
     this.reset();
@@ -54,9 +53,8 @@ export class Transcript {
   /// Takes the list out of the page.
   close() {
     this.isClosed = true;
-    this.leaving.abort();
     this.sizes.disconnect();
-    this.scroller.replaceChildren();
+    this.root.remove();
   }
 
   get items() {
@@ -221,9 +219,10 @@ export class Transcript {
 
   /// The item at the top of the view and where it stands there.
   anchor() {
-    const { top } = this.scroller.getBoundingClientRect();
+    const { top, bottom } = this.scroller.getBoundingClientRect();
     for (const view of this.views) {
       const box = view.node.getBoundingClientRect();
+      if (box.top >= bottom) break;
       if (box.bottom > top) return { item: view.item, top: box.top - top };
     }
     // Between windows: by the heights that are known.
