@@ -11,6 +11,7 @@ import { itemView } from './items.js';
 const MARGIN_VIEWS = 1.5;
 // So near to the end counts as at the end.
 const END_PX = 48;
+const TOP_PX = 4;
 // Older pages are asked for when so little is left above.
 const OLDER_VIEWS = 2;
 
@@ -94,9 +95,10 @@ export class Transcript {
   prepended(count) {
     this.heights.prepend(count);
     this.first += count;
-    this.space();
     // The items did not move; the space above them has grown.
-    this.keep(() => {}, this.anchor());
+    const anchor = this.seen();
+    this.space();
+    if (anchor) this.hold(anchor);
   }
 
   removed(item) {
@@ -128,10 +130,8 @@ export class Transcript {
     if (this.isClosed) return;
     this.heights.resize(this.items.length);
     const anchor = this.isFollowing ? null : this.anchor();
-    this.keep(() => {
-      this.drawWindow();
-      this.drawDirty();
-    }, anchor);
+    this.drawWindow();
+    this.drawDirty();
     this.measure();
     this.settle(anchor);
     this.askOlder();
@@ -217,8 +217,16 @@ export class Transcript {
     this.space();
   }
 
-  /// The item at the top of the view and where it stands there.
+  /// The item at the top of the view and where it stands there. Whoever went to the very top wants
+  /// to see the first item, whatever its height turns out to be.
   anchor() {
+    if (this.scroller.scrollTop < TOP_PX && this.items.length > 0) {
+      return { item: this.items[0], top: this.offset() - this.scroller.scrollTop };
+    }
+    return this.seen();
+  }
+
+  seen() {
     const { top, bottom } = this.scroller.getBoundingClientRect();
     for (const view of this.views) {
       const box = view.node.getBoundingClientRect();
@@ -230,11 +238,6 @@ export class Transcript {
     const item = this.items[at];
     if (!item) return null;
     return { item, top: this.offset() + this.heights.sum(0, at) - this.scroller.scrollTop };
-  }
-
-  keep(act, anchor) {
-    act();
-    if (anchor) this.hold(anchor);
   }
 
   /// Scrolls so that the anchor stands where it stood.
