@@ -92,7 +92,8 @@ export async function undo(id, which) {
   try {
     const done = await api.undo(id, which);
     const count = (done.files ?? []).length;
-    toast(done.note ?? `Taken back in ${count} ${count === 1 ? 'file' : 'files'}.`, 'good');
+    const told = `Taken back in ${count} ${count === 1 ? 'file' : 'files'}.`;
+    toast(done.note ? `${told} ${done.note}.` : told, 'good');
   } catch (error) {
     const conflicts = (error.body?.conflicts ?? []).map(({ path, reason }) => `${path}: ${reason}`);
     toast(['Nothing was undone', error.message, ...conflicts].join('. '), 'bad');

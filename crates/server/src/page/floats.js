@@ -191,7 +191,8 @@ function toggledOff(button) {
 function show(node, button, ended) {
   open = { node, button, ended };
   button.setAttribute('aria-expanded', 'true');
-  document.body.append(node);
+  // In the button's own part of the page, where those who do not see it look for it.
+  (button.closest('nav, main, aside') ?? document.body).append(node);
   place(node, button);
 }
 

@@ -153,17 +153,16 @@ function interrupt() {
 // Where we are
 
 function go(id) {
-  drawer.show(false);
   const hash = hashOf(id);
-  if (location.hash === hash) return id || room ? route() : composer.focus();
-  if (id) location.hash = hash;
-  else {
-    history.pushState(null, '', location.pathname + location.search);
-    route();
+  if (location.hash !== hash) {
+    history.pushState(null, '', location.pathname + location.search + hash);
   }
+  route();
+  if (!room) composer.focus();
 }
 
 function route() {
+  drawer.show(false);
   const id = idIn(location.hash);
   if (id === null || (room && room.id === id)) return;
   if (id === '') return openNone();

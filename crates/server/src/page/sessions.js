@@ -34,7 +34,11 @@ export class Sessions {
       aria: { label: 'Search sessions' },
       on: { input: () => this.typed(), keydown: (event) => this.searchKey(event) },
     });
-    this.list = el('div', { class: 'session-list', on: { keydown: (event) => this.walk(event) } });
+    const chosen = (event) => {
+      if (event.target.closest('.session-link')) options.drawer(false);
+    };
+    const on = { keydown: (event) => this.walk(event), click: chosen };
+    this.list = el('div', { class: 'session-list', on });
     this.problem = el('p', { class: 'note list-problem', hidden: true });
     this.themeButton = iconButton('moon', 'Theme', () => options.theme());
     container.append(
@@ -149,7 +153,9 @@ export class Sessions {
         when(row.last_update_time),
       ]),
     ]);
-    if (looks === this.looks) return;
+    // A menu that is open keeps its place; the list is drawn with the next answer.
+    const isInUse = this.list.querySelector('[aria-expanded=true]') !== null;
+    if (looks === this.looks || isInUse) return;
     this.looks = looks;
     const focused = this.list.contains(document.activeElement)
       ? document.activeElement.closest('[data-id]')?.dataset.id
@@ -200,7 +206,6 @@ export class Sessions {
   row(row) {
     const status = row.waiting > 0 ? 'waiting' : (row.status ?? 'idle');
     const title = name(row);
-    const words = `${title}, ${STATUS[status] ?? status}`;
     const open = row.id === this.open;
     const button = iconButton('more', `More for ${title}`, () => menu(button, this.entries(row)), {
       class: 'row-more',
@@ -215,7 +220,7 @@ export class Sessions {
           class: 'session-link',
           href: `#s=${encodeURIComponent(row.id)}`,
           title: title === row.id ? row.id : `${title}\n${row.id}`,
-          aria: { current: open ? 'page' : null, label: words },
+          aria: { current: open ? 'page' : null },
         },
         el('span', { class: `dot ${status}` }),
         el(
@@ -223,6 +228,7 @@ export class Sessions {
           { class: 'session-words' },
           el('span', { class: 'session-title cut', text: title }),
           saysMore(row) && el('span', { class: 'session-preview cut', text: row.preview }),
+          el('span', { class: 'unseen', text: STATUS[status] ?? status }),
         ),
         row.waiting > 0 && el('span', { class: 'badge warn', text: String(row.waiting) }),
         el('span', { class: 'session-when', text: when(row.last_update_time) }),

@@ -31,14 +31,16 @@ export class Wire {
         id: `tab-${dialect}`,
         class: 'tab',
         text: dialect,
-        aria: { controls: 'wire-list' },
+        aria: { controls: 'wire-panel' },
         on: { click: () => this.choose(dialect), keydown: (event) => this.tabKey(event) },
       }),
     );
     this.state = el('span', { class: 'note cut' });
     this.dot = el('span', { class: 'dot idle' });
     this.pause = iconButton('pause', 'Pause', () => this.toggle());
-    this.list = el('ol', { class: 'wire-list', id: 'wire-list', role: 'tabpanel', tabindex: 0 });
+    this.list = el('ol', { class: 'wire-list' });
+    const props = { class: 'wire-panel', id: 'wire-panel', role: 'tabpanel', tabindex: 0 };
+    this.panel = el('div', props, this.list);
     container.append(
       el(
         'div',
@@ -62,7 +64,7 @@ export class Wire {
         }),
         el('span', { class: 'row wire-state' }, this.dot, this.state),
       ),
-      this.list,
+      this.panel,
     );
     this.mark();
   }
@@ -106,7 +108,7 @@ export class Wire {
       tab.setAttribute('aria-selected', String(chosen));
       tab.tabIndex = chosen ? 0 : -1;
     }
-    this.list.setAttribute('aria-labelledby', `tab-${this.dialect}`);
+    this.panel.setAttribute('aria-labelledby', `tab-${this.dialect}`);
   }
 
   tabKey(event) {
@@ -142,7 +144,7 @@ export class Wire {
 
   draw() {
     if (this.paused) return;
-    const atEnd = this.list.scrollHeight - this.list.scrollTop - this.list.clientHeight < 40;
+    const atEnd = this.panel.scrollHeight - this.panel.scrollTop - this.panel.clientHeight < 40;
     const fresh = this.waiting.splice(0);
     for (const entry of fresh) entry.node = this.node(entry);
     this.rows.push(...fresh);
@@ -152,7 +154,7 @@ export class Wire {
         .filter((entry) => entry.node.parentNode === null && this.rows.includes(entry))
         .map((entry) => entry.node),
     );
-    if (atEnd) this.list.scrollTop = this.list.scrollHeight;
+    if (atEnd) this.panel.scrollTop = this.panel.scrollHeight;
   }
 
   node(entry) {
@@ -215,7 +217,7 @@ export class Wire {
   sift(text) {
     this.filter = text.trim().toLowerCase();
     for (const entry of this.rows) entry.node.hidden = !this.passes(entry);
-    this.list.scrollTop = this.list.scrollHeight;
+    this.panel.scrollTop = this.panel.scrollHeight;
   }
 
   toggle() {
