@@ -48,7 +48,8 @@ function meetTools(before, after) {
     begun.approvals.forEach((asked) => before.requests.set(asked.requestId, item));
     before.tools.delete(toolId);
     before.list = before.list.filter((other) => other !== begun);
-    after.orphans.delete(toolId);
+    // Its beginning may be further back still.
+    if (!before.orphans.delete(toolId)) after.orphans.delete(toolId);
     changes.push({ kind: 'item', item });
   }
   return changes;
