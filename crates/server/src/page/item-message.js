@@ -21,7 +21,8 @@ export class UserMessage {
     this.state = el('div', { class: 'send-state', role: 'status' });
     this.tools = el('div', { class: 'item-tools' });
     this.node = el('div', { class: 'bubble' }, this.pictures, this.text, this.more);
-    this.whole = el('div', { class: 'user-message' }, this.node, this.state, this.tools);
+    this.whole = el('div', { class: 'user-message' }, this.node,
+      el('div', { class: 'said-foot' }, this.tools, this.state));
     this.isFolded = true;
   }
 
@@ -45,7 +46,8 @@ export class UserMessage {
 
   tellState(item) {
     this.whole.dataset.state = item.state;
-    const by = item.by && item.by !== 'you' ? el('span', { class: 'by' }, el('bdi', { text: plain(item.by) })) : '';
+    // Who gave no name is not named.
+    const by = item.by && !item.by.startsWith('a client') ? el('bdi', { text: plain(item.by) }) : '';
     if (item.state === 'sending') this.state.replaceChildren('Sending…');
     else if (item.state === 'refused') this.state.replaceChildren(icon('error'), `Not sent: ${prose(item.why)}`);
     else this.state.replaceChildren(by);
@@ -94,6 +96,7 @@ export class AgentMessage {
   showTools(item) {
     this.hasTools = true;
     this.usage = item.usage;
+    this.whole.classList.toggle('ends-turn', Boolean(item.usage));
     const fork = item.seq !== null && this.context.onFork
       ? iconButton('fork', 'Fork the session after this', () => this.context.onFork(item.seq)) : null;
     this.tools.replaceChildren(...[copyButton('Copy message', () => item.text), fork, usageNode(item.usage)].filter(Boolean));

@@ -18,7 +18,7 @@ export class Reasoning {
   update(item) {
     this.item = item;
     const words = item.struck ? 'Thought, in an attempt that failed'
-      : item.done ? (item.ms ? `Thought for ${duration(item.ms)}` : 'Thought') : 'Thinking';
+      : item.done ? (item.ms >= 1000 ? `Thought for ${duration(item.ms)}` : 'Thought') : 'Thinking';
     this.state.textContent = words;
     this.whole.classList.toggle('is-growing', !item.done);
     this.whole.classList.toggle('is-struck', item.struck === true);

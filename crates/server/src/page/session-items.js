@@ -185,10 +185,9 @@ export class Items {
     const { item, changes } = this.toolOf(frame.tool_id, frame);
     item.state = 'ended';
     item.success = frame.success === true;
-    item.wasDenied = DENIALS.has(item.approvals.at(-1)?.decision);
-    // A command's output was told already; it is not kept twice.
-    item.result = item.output === '' ? frame.result : null;
-    item.error = frame.error === item.output ? null : frame.error;
+    item.result = frame.result ?? null;
+    item.error = frame.error ?? null;
+    tidy(item);
     item.files = this.files;
     this.files = [];
     if (item.startedAt) item.ms = this.now() - item.startedAt;
@@ -267,6 +266,14 @@ export class Items {
     this.boundary();
     return changes;
   }
+}
+
+/// What follows from the parts of a call that has ended; they may come from two pages.
+export function tidy(item) {
+  item.wasDenied = DENIALS.has(item.approvals.at(-1)?.decision);
+  // A command's output was told already; it is not kept twice.
+  if (item.output !== '') item.result = null;
+  if (item.error === item.output) item.error = null;
 }
 
 /// Writes down how a request ended.

@@ -3,7 +3,7 @@
 // Pages are cut between entries, so a call may begin in one and end in the other, a request be
 // asked in one and settled in the other, and a failed attempt stand on both sides. Here they meet.
 
-import { settle } from './session-items.js';
+import { settle, tidy } from './session-items.js';
 
 /// Moves everything of `older` into `newer`; both are sessions, and `older` is of no use after it.
 export function join(older, newer) {
@@ -41,12 +41,15 @@ function meetTools(before, after) {
     if (!begun || begun.state === 'ended') continue;
     Object.assign(item, {
       name: begun.name, args: begun.args, output: begun.output + item.output,
-      approvals: begun.approvals.concat(item.approvals),
+      approvals: begun.approvals.concat(item.approvals), command: item.command ?? begun.command,
+      exitCode: item.exitCode ?? begun.exitCode,
     });
+    if (item.state === 'ended') tidy(item);
     begun.approvals.forEach((asked) => before.requests.set(asked.requestId, item));
     before.tools.delete(toolId);
     before.list = before.list.filter((other) => other !== begun);
-    after.orphans.delete(toolId);
+    // Its beginning may be further back still.
+    if (!before.orphans.delete(toolId)) after.orphans.delete(toolId);
     changes.push({ kind: 'item', item });
   }
   return changes;
@@ -57,9 +60,7 @@ function meetRequests(before, after, newer) {
     const ended = after.settledBefore.get(requestId);
     if (ended) {
       settle(item, ended);
-      if (item.kind === 'tool' && item.state === 'ended') {
-        item.wasDenied = ['deny', 'deny_stop', 'withdrawn'].includes(item.approvals.at(-1)?.decision);
-      }
+      if (item.kind === 'tool' && item.state === 'ended') tidy(item);
       after.settledBefore.delete(requestId);
     }
     // It is open, and was told when this page attached.

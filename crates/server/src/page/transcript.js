@@ -11,11 +11,12 @@ import { itemView } from './items.js';
 const MARGIN_VIEWS = 1.5;
 // So near to the end counts as at the end.
 const END_PX = 48;
+const TOP_PX = 4;
 // Older pages are asked for when so little is left above.
 const OLDER_VIEWS = 2;
 
 export class Transcript {
-  /// Shows the session in `container`, which scrolls. Options: `onOlder()`, which brings an older
+  /// Shows the session in `container`. Options: `onOlder()`, which brings an older
   /// page and resolves when it is in; `hasOlder()`; `onFork(seq)`; `onUndo({toolId, files})`;
   /// `onWait(requestId)`, when somebody wants to answer.
   constructor(container, session, options = {}) {
@@ -39,13 +40,12 @@ export class Transcript {
     this.jump = el('button', {
       type: 'button', class: 'jump', hidden: true, on: { click: () => this.followEnd(true) },
     }, icon('down'), el('span', { text: 'Newest' }));
-    this.scroller = container;
-    container.setAttribute('role', 'log');
-    container.setAttribute('aria-live', 'off');
-    container.replaceChildren(this.older, this.before, this.list, this.after, el('div', { class: 'jump-place' }, this.jump));
-    this.leaving = new AbortController();
-    const { signal } = this.leaving;
-    container.addEventListener('scroll', () => this.scrolled(), { passive: true, signal });
+    this.scroller = el('div', {
+      class: 'transcript', tabindex: '0', role: 'log', aria: { label: 'Conversation', live: 'off' },
+    }, this.older, this.before, this.list, this.after);
+    this.root = el('div', { class: 'transcript-box' }, this.scroller, this.jump);
+    container.replaceChildren(this.root);
+    this.scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
     this.sizes = new ResizeObserver((entries) => this.resized(entries));
     this.sizes.observe(this.scroller);
     this.reset();
@@ -54,9 +54,8 @@ export class Transcript {
   /// Takes the list out of the page.
   close() {
     this.isClosed = true;
-    this.leaving.abort();
     this.sizes.disconnect();
-    this.scroller.replaceChildren();
+    this.root.remove();
   }
 
   get items() {
@@ -96,9 +95,10 @@ export class Transcript {
   prepended(count) {
     this.heights.prepend(count);
     this.first += count;
-    this.space();
     // The items did not move; the space above them has grown.
-    this.keep(() => {}, this.anchor());
+    const anchor = this.seen();
+    this.space();
+    if (anchor) this.hold(anchor);
   }
 
   removed(item) {
@@ -130,10 +130,8 @@ export class Transcript {
     if (this.isClosed) return;
     this.heights.resize(this.items.length);
     const anchor = this.isFollowing ? null : this.anchor();
-    this.keep(() => {
-      this.drawWindow();
-      this.drawDirty();
-    }, anchor);
+    this.drawWindow();
+    this.drawDirty();
     this.measure();
     this.settle(anchor);
     this.askOlder();
@@ -219,11 +217,20 @@ export class Transcript {
     this.space();
   }
 
-  /// The item at the top of the view and where it stands there.
+  /// The item at the top of the view and where it stands there. Whoever went to the very top wants
+  /// to see the first item, whatever its height turns out to be.
   anchor() {
-    const { top } = this.scroller.getBoundingClientRect();
+    if (this.scroller.scrollTop < TOP_PX && this.items.length > 0) {
+      return { item: this.items[0], top: this.offset() - this.scroller.scrollTop };
+    }
+    return this.seen();
+  }
+
+  seen() {
+    const { top, bottom } = this.scroller.getBoundingClientRect();
     for (const view of this.views) {
       const box = view.node.getBoundingClientRect();
+      if (box.top >= bottom) break;
       if (box.bottom > top) return { item: view.item, top: box.top - top };
     }
     // Between windows: by the heights that are known.
@@ -231,11 +238,6 @@ export class Transcript {
     const item = this.items[at];
     if (!item) return null;
     return { item, top: this.offset() + this.heights.sum(0, at) - this.scroller.scrollTop };
-  }
-
-  keep(act, anchor) {
-    act();
-    if (anchor) this.hold(anchor);
   }
 
   /// Scrolls so that the anchor stands where it stood.
