@@ -23,6 +23,7 @@ mod sessions;
 mod socket;
 mod view;
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -138,20 +139,21 @@ fn announce(config: &Config, port: PortChoice, ready: &Ready) {
         println!("  rules              {}", file.display());
     }
     let is_demo = port == PortChoice::Preferred || config.model.provider.word() == "offline";
+    println!("\nOpen http://{addr} in a browser, or talk to it in a terminal:");
+    println!("  polyloop chat --url http://{addr}");
     if is_demo {
-        println!(
-            "\nConnect any client of AgentLoop, the unified protocol, Loom or the agent chat:"
-        );
-        println!("  python -m websockets ws://{addr}/ws");
-        println!("and send a message such as");
-        println!(r#"  {{"type":"chat","message":"Hello","session_id":"demo"}}"#);
-        println!("The offline model follows a script, one step a line. Try as message:");
-        SCRIPT_HELP.lines().for_each(|line| println!("  {line}"));
-        println!("What needs your leave is asked of a client that can give it, such as");
-        println!("  python -m websockets 'ws://{addr}/unified?session_id=demo'");
-        println!(r#"  {{"type":"user_message","content":"run: touch hello.txt"}}"#);
-        println!("which answers a control_request by its request_id with");
-        println!(r#"  {{"type":"permission_response","request_id":"req-…","decision":"allow"}}"#);
-        println!("\nStop with Ctrl-C.");
+        say_what_to_try(addr);
     }
+}
+
+fn say_what_to_try(addr: SocketAddr) {
+    println!("The page shows what can be tried, one click each. The offline model follows a");
+    println!("script, one step a line; a message may be");
+    SCRIPT_HELP.lines().for_each(|line| println!("  {line}"));
+    println!(
+        "Clients of AgentLoop, the unified protocol, Loom and the agent chat join in, such as"
+    );
+    println!("  python -m websockets ws://{addr}/ws");
+    println!(r#"  {{"type":"chat","message":"Hello","session_id":"demo"}}"#);
+    println!("\nStop with Ctrl-C.");
 }

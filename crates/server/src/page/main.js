@@ -1,4 +1,352 @@
-// Shows the address under which the page was called in the examples.
-for (const example of document.querySelectorAll("pre")) {
-  example.textContent = example.textContent.replaceAll("127.0.0.1:8080", location.host);
+// The page: which session is open, and who is told what of it.
+//
+// Speaks to the server as any client could: unified over one WebSocket, and REST.
+
+import { announce } from './dom.js';
+import * as actions from './actions.js';
+import { hashOf, idIn } from './address.js';
+import * as api from './api.js';
+import { Composer } from './composer.js';
+import { Connection } from './connection.js';
+import { Desk } from './desk.js';
+import { Drawer } from './drawer.js';
+import { closeFloat, toast } from './floats.js';
+import { Head } from './head.js';
+import { kept } from './keep.js';
+import { help, isWriting, listen } from './keys.js';
+import { Room } from './room.js';
+import { Sessions } from './sessions.js';
+import { isDark, settings, setTheme } from './settings.js';
+import { Todos } from './todos.js';
+import { Waits } from './waits.js';
+import { Welcome } from './welcome.js';
+import { Wire } from './wire.js';
+
+const TITLE_CHARACTERS = 60;
+const byId = (id) => document.getElementById(id);
+
+let about = null;
+let room = null;
+/// The choices for a session that is not there yet.
+let chosen = {};
+
+const head = new Head(byId('head'), {
+  drawer: () => drawer.show(true),
+  rename: (title) => actions.retitle(room.id, title),
+  entries: menuEntries,
+  wire: () => showWire(byId('wire').hidden),
+  now: () => room?.retryNow(),
+  compact: () => tell({ type: 'compact' }),
+  refresh: () => room?.send({ type: 'get_context' }),
+  id: () => room.id,
+});
+const connection = new Connection((told, seconds) => head.connection(told, seconds));
+const composer = new Composer(byId('composer'), byId('queue'), {
+  send: say,
+  stop: interrupt,
+  resume: () => tell({ type: 'resume' }),
+  choose,
+  cancel: (messageId) => tell({ type: 'cancel', target_id: messageId }),
+  recall: () => room?.session.items.findLast((item) => item.kind === 'user')?.text,
+});
+const waits = new Waits(byId('waits'), {
+  send: tell,
+  focusMessage: () => composer.focus(),
+  isBusy: () =>
+    (isWriting(document.activeElement) &&
+      !(document.activeElement === composer.text && composer.isEmpty)) ||
+    document.querySelector('dialog[open]') !== null,
+});
+const todos = new Todos(byId('todos'));
+const welcome = new Welcome(byId('welcome'), {
+  choose: suggest,
+  begin: () => room.begin(),
+  fresh: () => go(''),
+});
+const wire = new Wire(byId('wire'), { closed: () => showWire(false) });
+const sessions = new Sessions(byId('sidebar'), {
+  go,
+  drawer: (shown) => drawer.show(shown),
+  rename: async (row) => {
+    await actions.rename(row);
+    sessions.refresh();
+  },
+  fork,
+  archive,
+  settings: () => settings(about, settled),
+  help,
+  theme: flipTheme,
+  reached: () => about ?? offer(),
+});
+
+const desk = new Desk({ head, composer, waits, todos, sessions, welcome }, () => about);
+const drawer = new Drawer({
+  app: byId('app'),
+  sidebar: byId('sidebar'),
+  stage: byId('main'),
+  scrim: byId('scrim'),
+  button: byId('drawer-button'),
+  search: byId('search'),
+});
+
+/// Sends what is no message; where there is no connection, it says so.
+function tell(frame) {
+  const sent = room?.send(frame) ?? false;
+  if (!sent) toast('Not sent: there is no connection to the server right now.', 'warn');
+  return sent;
 }
+
+async function say({ content, images }) {
+  if (!room && !(await begin(content))) return false;
+  if (room.isMissing) room.begin();
+  if (!room.say(content, images)) return false;
+  if (!room.link.isOpen) announce('The message is sent as soon as the connection is back.');
+  return true;
+}
+
+/// Makes the session that the first message is for.
+async function begin(content, more = {}) {
+  const title = (content.trim().split('\n')[0] || 'Pictures').slice(0, TITLE_CHARACTERS);
+  const { mode, agent, model } = { ...chosen, ...more };
+  try {
+    const made = await api.create({
+      cwd: welcome.cwd,
+      model,
+      agent,
+      permission_mode: mode,
+      title: more.title ?? title,
+    });
+    history.pushState(null, '', hashOf(made.id));
+    composer.moveDraft(made.id);
+    await open(made.id);
+    return true;
+  } catch (error) {
+    toast(`The session could not be begun: ${error.message}`, 'bad');
+    return false;
+  }
+}
+
+async function suggest({ title, message, agent }) {
+  if (!room && !(await begin(message, { title, agent: agent ?? chosen.agent }))) return;
+  if (agent && room.session.head.agent !== agent) room.send({ type: 'set_agent', agent });
+  room.say(message);
+  composer.focus();
+}
+
+function choose(name, value) {
+  if (!room) {
+    chosen[name] = value;
+    composer.controls.show(chosen);
+    return;
+  }
+  const frame = {
+    mode: { type: 'set_permission_mode', mode: value },
+    agent: { type: 'set_agent', agent: value },
+    model: { type: 'set_model', model: value },
+  }[name];
+  if (!tell(frame)) composer.controls.again();
+}
+
+function interrupt() {
+  tell({ type: 'interrupt', reason: 'stopped from the page' });
+}
+
+// Where we are
+
+function go(id) {
+  const hash = hashOf(id);
+  if (location.hash !== hash) {
+    history.pushState(null, '', location.pathname + location.search + hash);
+  }
+  route();
+  if (!room) composer.focus();
+}
+
+function route() {
+  drawer.show(false);
+  const id = idIn(location.hash);
+  if (id === null || (room && room.id === id)) return;
+  if (id === '') return openNone();
+  if (api.isSessionId(id)) return void open(id);
+  openNone();
+  welcome.missing(id, 'An id has letters, digits, dots, dashes and underlines', false);
+}
+
+function leave() {
+  closeFloat();
+  room?.close();
+  room = null;
+  byId('transcript').replaceChildren();
+  connection.show(null);
+}
+
+function openNone() {
+  leave();
+  sessions.select('');
+  waits.open(null);
+  todos.show([]);
+  wire.open(null);
+  showWire(false);
+  composer.open('');
+  composer.controls.show(chosen);
+  head.show(null, { isOpen: false });
+  document.title = 'Polyloop';
+  welcome.show(about, true);
+  if (matchMedia('(hover: hover)').matches) composer.focus();
+}
+
+function open(id) {
+  leave();
+  welcome.hide();
+  const mine = new Room(id, byId('transcript'), {
+    name: kept('name', null),
+    told: {
+      changes: (list) => desk.changes(list),
+      frame: (frame) => desk.frame(frame),
+      state,
+      missing,
+      sent: (frame) => wire.sent(frame),
+    },
+    onFork: (seq) => fork(id, seq),
+    // A call is known by the entry that proposed it.
+    onUndo: ({ toolId }) => actions.undo(id, { item: toolId.replace('tool-', '') }),
+    onWait: (request) => waits.focus(request),
+  });
+  room = desk.room = mine;
+  sessions.select(id);
+  composer.open(id);
+  waits.open(mine.session);
+  todos.show([]);
+  head.show(mine.session.head, { isOpen: true });
+  head.meter.show(mine.session.meter);
+  if (!byId('wire').hidden) wire.open(id);
+  if (matchMedia('(hover: hover)').matches) composer.focus();
+  return mine.start().then(() => {
+    if (room === mine && !mine.isMissing) desk.all();
+  });
+}
+
+function missing(why, status) {
+  const { id } = room;
+  connection.show(null);
+  welcome.missing(id, why, status === 404);
+  head.show({ title: id }, { isOpen: false });
+}
+
+// What is told of the open session
+
+function state(told) {
+  connection.show(told);
+  if (told.state === 'open') room.send({ type: 'get_context' });
+}
+
+// What can be done with it
+
+function menuEntries() {
+  const { id, session } = room;
+  return actions.entries(session, {
+    rename: () => head.edit(),
+    fork: () => fork(id),
+    undo: () => actions.undo(id, {}),
+    compact: () => tell({ type: 'compact' }),
+    archive: () => archive({ id, title: session.head.title }),
+  });
+}
+
+async function fork(id, at) {
+  const made = await actions.fork(id, at);
+  sessions.soon();
+  if (made) go(made);
+}
+
+async function archive(row) {
+  const isOpen = room?.id === row.id;
+  const done = await actions.archive(row, () =>
+    isOpen ? Promise.all([wire.open(null), room.close()]) : null,
+  );
+  if (isOpen && room?.id === row.id) done ? go('') : open(row.id);
+  sessions.refresh();
+}
+
+// The page around it
+
+function showWire(shown) {
+  const had = byId('wire').contains(document.activeElement);
+  byId('wire').hidden = !shown;
+  byId('app').classList.toggle('with-wire', shown);
+  head.wire.setAttribute('aria-pressed', String(shown));
+  wire.open(shown && room ? room.id : null);
+  if (shown && room) wire.focus();
+  else if (had) composer.focus();
+}
+
+function flipTheme() {
+  setTheme(isDark() ? 'light' : 'dark');
+}
+
+function settled(name) {
+  if (name === 'name' && room) room.link.name = kept('name', null);
+}
+
+/// Closes what is open, else leaves where the keyboard is, else stops the turn.
+function escape(from) {
+  if (closeFloat()) return;
+  if (drawer.isOpen) drawer.show(false);
+  else if (byId('wire').contains(from)) showWire(false);
+  else if (isWriting(from) && from !== composer.text) composer.focus();
+  else if (room?.session.turn) interrupt();
+}
+
+function beside(step) {
+  const id = sessions.beside(step);
+  if (id) go(id);
+}
+
+listen(
+  {
+    '?': help,
+    n: () => go(''),
+    '/': () => {
+      drawer.show(true);
+      byId('search').focus();
+    },
+    j: () => beside(1),
+    k: () => beside(-1),
+    m: () => composer.focus(),
+    g: () => room?.transcript.followEnd(),
+    w: () => room && showWire(byId('wire').hidden),
+    c: () => room && !head.meter.node.hidden && head.meter.details(),
+    r: () => waits.focus(),
+    t: flipTheme,
+  },
+  escape,
+  (letter) => waits.press(letter),
+);
+byId('skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  composer.focus();
+});
+addEventListener('hashchange', route);
+addEventListener('popstate', route);
+
+/// Asks what the server is and offers; again when it comes back, if it was away.
+async function offer() {
+  const [told, models] = await Promise.all([
+    api.about().catch(() => null),
+    api.models().catch(() => null),
+  ]);
+  if (!told) return;
+  about = told;
+  if (about.limits?.message_bytes) composer.pictures.bytesMax = about.limits.message_bytes;
+  const { permission_mode: mode, agent } = about;
+  chosen = { mode, agent, model: models?.default ?? about.model, ...chosen };
+  composer.controls.offer(about, models);
+  composer.controls.show(room ? room.session.head : chosen);
+  if (room && !room.isMissing) desk.welcome();
+  else if (idIn(location.hash) === '') welcome.show(about, true);
+}
+
+sessions.refresh();
+if (idIn(location.hash)) route();
+else openNone();
+offer();

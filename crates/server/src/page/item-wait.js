@@ -1,0 +1,71 @@
+// What was asked of a person, in the flow: what it was, and who answered what.
+//
+// Shows and never answers; the forms are elsewhere.
+
+import { el, icon } from './dom.js';
+import { Markdown } from './markdown.js';
+import { brief, plain, prose } from './shown.js';
+
+const DECISIONS = {
+  allow: ['check', 'Allowed'], allow_always: ['check', 'Always allowed'], deny: ['stop', 'Denied'],
+  deny_stop: ['stop', 'Denied, and the turn ended'], answered: ['check', 'Answered'],
+  withdrawn: ['undo', 'Withdrawn'],
+};
+
+/// How a request stands or ended, on a line.
+export function outcome({ decision, by, message, context, requestId }, { onWait } = {}) {
+  if (!decision) return open('shield', 'Waits for a decision', 'Decide', { context, requestId, onWait });
+  const [glyph, word] = Object.hasOwn(DECISIONS, decision) ? DECISIONS[decision] : ['info', plain(decision)];
+  const words = message && decision !== 'allow' ? `: ${brief(message, 600)}` : '';
+  return el('div', { class: `outcome is-${plain(decision)}` }, icon(glyph),
+    el('span', {}, word, by ? [' by ', el('bdi', { text: plain(by) })] : '', words));
+}
+
+function open(glyph, words, act, { context, requestId, onWait }) {
+  const risk = context?.risk_level;
+  const level = { high: 'bad', medium: 'warn' }[risk] ?? '';
+  return el('div', { class: 'outcome is-open' }, icon(glyph),
+    el('span', {}, words, context?.description ? `: ${brief(context.description, 400)}` : ''),
+    risk && el('span', { class: `badge ${level}`, text: `${brief(risk, 20)} risk` }),
+    onWait && el('button', { type: 'button', class: 'button plain small', text: act, on: { click: () => onWait(requestId) } }));
+}
+
+/// A question and its answer.
+export class QuestionCard {
+  constructor(item, context) {
+    this.context = context;
+    this.body = el('div', { class: 'ask-body' });
+    this.whole = el('div', { class: 'ask-card question' }, el('div', { class: 'ask-head' }, icon('ask'), 'A question'), this.body);
+  }
+
+  update(item) {
+    this.whole.classList.toggle('is-open', !item.decision);
+    const asked = item.questions.map((question) => el('div', { class: 'asked' },
+      question.header ? el('div', { class: 'asked-head', text: prose(question.header) }) : null,
+      el('p', { dir: 'auto', text: prose(question.question) }),
+      el('ul', { class: 'choices' }, (question.options ?? []).map((option) => el('li', { dir: 'auto' }, prose(option.label))))));
+    this.body.replaceChildren(...asked, item.decision ? outcome(item) : open('ask', 'Waits for an answer', 'Answer', { requestId: item.requestId, onWait: this.context.onWait }));
+  }
+
+  get label() { return 'A question'; }
+}
+
+/// A plan and what became of it.
+export class PlanCard {
+  constructor(item, context) {
+    this.context = context;
+    this.markdown = new Markdown();
+    this.end = el('div');
+    this.whole = el('div', { class: 'ask-card plan' }, el('div', { class: 'ask-head' }, icon('plan'), 'A plan'),
+      el('div', { class: 'ask-body' }, this.markdown.node, this.end));
+  }
+
+  update(item) {
+    this.whole.classList.toggle('is-open', !item.decision);
+    this.markdown.update(item.plan);
+    const where = item.path ? el('div', { class: 'note' }, 'Kept in ', el('bdi', { class: 'path', text: plain(item.path) })) : '';
+    this.end.replaceChildren(where, item.decision ? outcome(item) : open('plan', 'Waits for consent', 'Decide', { requestId: item.requestId, onWait: this.context.onWait }));
+  }
+
+  get label() { return 'A plan'; }
+}

@@ -1,0 +1,154 @@
+// The dock above the message field: what the agent asks of a person, one card at a time.
+//
+// Never decides anything: a card is gone when the server says that its wait is settled, whoever
+// settled it.
+
+import { el, clear, iconButton, announce } from './dom.js';
+import { approvalCard } from './wait-approval.js';
+import { questionCard } from './wait-question.js';
+import { planCard } from './wait-plan.js';
+
+// Whoever is typing is not interrupted: keys of a card that came just now count for nothing.
+const SETTLING_MS = 600;
+
+const CARDS = { approval: approvalCard, question: questionCard, plan: planCard };
+
+const WORDS = {
+  allow: 'allowed',
+  allow_always: 'always allowed',
+  deny: 'denied',
+  deny_stop: 'denied and stopped',
+  answered: 'answered',
+  withdrawn: 'withdrawn',
+  approved: 'approved',
+};
+
+export class Waits {
+  /// `options`: send(frame) and isBusy(), whether the person is typing somewhere.
+  constructor(container, options) {
+    this.container = container;
+    this.options = options;
+    this.session = null;
+    this.shown = null; // {id, frame, card}
+    this.mine = new Set();
+    this.keysFrom = 0;
+    container.addEventListener('keydown', (event) => this.key(event));
+  }
+
+  open(session) {
+    this.session = session;
+    this.mine.clear();
+    this.drop();
+    this.update();
+  }
+
+  get count() {
+    return this.session?.waits.size ?? 0;
+  }
+
+  /// Brings the card of this request, or the first, to the front and to the keyboard.
+  focus(id) {
+    if (id !== undefined && this.session?.waits.has(id)) this.show(id);
+    this.shown?.card.node.focus();
+  }
+
+  update() {
+    const waits = this.session?.waits ?? new Map();
+    const shown = this.shown && waits.get(this.shown.id);
+    if (shown && shown.frame === this.shown.frame) return this.number();
+    if (shown) return this.show(this.shown.id); // It came again: it was explained.
+    const first = waits.keys().next();
+    if (first.done) return this.drop();
+    this.show(first.value);
+  }
+
+  show(id) {
+    const wait = this.session.waits.get(id);
+    const again = this.shown?.id === id;
+    const had = this.container.contains(document.activeElement);
+    const card = CARDS[wait.kind](wait, {
+      cwd: this.session.head?.cwd,
+      mode: this.session.head?.mode,
+      again,
+      send: (frame) => this.answer(id, frame),
+    });
+    this.shown = { id, frame: wait.frame, card };
+    clear(this.container).append(card.node);
+    this.container.hidden = false;
+    this.number();
+    if (!again) {
+      announce(`${card.says}. ${card.keys ?? ''}`, true);
+      this.keysFrom = performance.now() + SETTLING_MS;
+    }
+    if (had || !this.options.isBusy()) card.node.focus({ preventScroll: true });
+  }
+
+  number() {
+    const ids = [...this.session.waits.keys()];
+    const at = ids.indexOf(this.shown.id);
+    const step = (by) => this.show(ids[(at + by + ids.length) % ids.length]);
+    this.shown.card.pager.replaceChildren(
+      ...(ids.length < 2
+        ? []
+        : [
+            iconButton('left', 'Previous request', () => step(-1), { class: 'small' }),
+            el('span', { class: 'note', text: `${at + 1} of ${ids.length}` }),
+            iconButton('right', 'Next request', () => step(1), { class: 'small' }),
+          ]),
+    );
+  }
+
+  drop() {
+    const had = this.container.contains(document.activeElement);
+    this.shown = null;
+    this.container.hidden = true;
+    clear(this.container);
+    if (had) this.options.focusMessage?.();
+  }
+
+  answer(id, frame) {
+    const sent = this.options.send(frame);
+    if (sent) this.mine.add(id);
+    return sent;
+  }
+
+  /// What to tell of a wait that somebody else settled, or null.
+  settled({ request_id: id, decision, by }) {
+    if (this.mine.delete(id)) return null;
+    const who = !by || isNobody(by) ? 'in another client' : `by ${by}`;
+    return `${capital(WORDS[decision] ?? decision)} ${who}`;
+  }
+
+  /// With Alt a key counts wherever it is pressed; whether it meant anything.
+  press(letter) {
+    if (!this.shown || performance.now() < this.keysFrom) return false;
+    return this.shown.card.key?.(letter) ?? false;
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;
+    // What a card does not take yet is not for the page's own keys either.
+    const isEarly = performance.now() < this.keysFrom && /^[a-z0-9]$/i.test(event.key);
+    if (this.press(event.key) || isEarly) {
+      event.preventDefault();
+      event.stopPropagation();
+    }
+  }
+}
+
+/// Who gave no name is named by the dialect that was spoken.
+export function isNobody(by) {
+  return by.startsWith('a client of ');
+}
+
+function isField(node) {
+  return (
+    node instanceof HTMLTextAreaElement ||
+    (node instanceof HTMLInputElement && !['radio', 'checkbox', 'button'].includes(node.type)) ||
+    node instanceof HTMLSelectElement
+  );
+}
+
+function capital(words) {
+  return words[0].toUpperCase() + words.slice(1);
+}
