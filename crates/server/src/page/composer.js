@@ -7,6 +7,7 @@ import { draft, keepDraft, kept } from './keep.js';
 import { Controls } from './controls.js';
 import { Pictures } from './pictures.js';
 import { toast } from './floats.js';
+import { isNobody } from './waits.js';
 
 const HEIGHT_PIXELS_MAX = 260;
 
@@ -14,7 +15,8 @@ export class Composer {
   /// `options`: send({content, images}) → sent or not, stop(), resume(), cancel(message_id),
   /// choose(name, value), recall() → the newest message of this person.
   constructor(form, queueNode, options) {
-    Object.assign(this, { form, queueNode, options, id: '', running: false });
+    Object.assign(this, { form, queueNode, options, id: '', running: false, waiting: [] });
+    this.queueHead = el('p', { class: 'queue-head' });
     this.text = el('textarea', {
       id: 'message',
       class: 'message',
@@ -113,6 +115,12 @@ export class Composer {
     this.queue([]);
   }
 
+  /// What is being written belongs to this session from now on.
+  moveDraft(id) {
+    keepDraft(this.id, '');
+    keepDraft(id, this.text.value);
+  }
+
   focus() {
     this.text.focus({ preventScroll: true });
   }
@@ -129,20 +137,16 @@ export class Composer {
     const label = running ? 'Put in the queue' : 'Send';
     this.sendButton.title = label;
     this.sendButton.setAttribute('aria-label', label);
-    // What can stop the turn is the larger thing while nothing is written.
+    this.headQueue();
     this.ready();
   }
 
   queue(waiting) {
+    this.waiting = waiting;
+    this.headQueue();
     this.queueNode.hidden = waiting.length === 0;
     this.queueNode.replaceChildren(
-      el('p', {
-        class: 'queue-head',
-        text:
-          waiting.length === 1
-            ? 'One message waits for the turn to end'
-            : `${waiting.length} messages wait for the turn to end`,
-      }),
+      this.queueHead,
       el(
         'ol',
         {},
@@ -151,7 +155,9 @@ export class Composer {
             'li',
             { class: 'queued' },
             el('span', { class: 'cut grow', text: message.message || 'A picture' }),
-            message.by && el('span', { class: 'note cut queued-by', text: message.by }),
+            message.by &&
+              !isNobody(message.by) &&
+              el('span', { class: 'note cut queued-by', text: message.by }),
             iconButton('close', `Take out: ${message.message}`, () =>
               this.options.cancel(message.message_id),
             ),
@@ -161,9 +167,16 @@ export class Composer {
     );
   }
 
-  /// Puts a message into the field, behind what is there.
+  headQueue() {
+    const count = this.waiting.length;
+    const messages = count === 1 ? 'One message waits' : `${count} messages wait`;
+    const until = this.running ? 'for the turn to end' : 'until you resume or send another';
+    this.queueHead.textContent = `${messages} ${until}`;
+  }
+
+  /// Puts a text into the field, before what is there.
   put(text) {
-    this.text.value = this.text.value ? `${this.text.value}\n${text}` : text;
+    this.text.value = this.text.value ? `${text}\n${this.text.value}` : text;
     this.typed();
     this.focus();
   }
@@ -186,16 +199,15 @@ export class Composer {
   }
 
   async submit() {
-    const content = this.text.value;
     if (this.sendButton.disabled) return;
-    this.sendButton.disabled = true;
-    const images = this.pictures.list.map(({ url }) => ({ image_url: url }));
-    const from = this.id;
-    if (!(await this.options.send({ content, images }))) return this.ready();
-    keepDraft(from, '');
-    this.pictures.taken();
+    const content = this.text.value;
+    const images = this.pictures.taken();
+    // At once, so that what is written while it is being sent stays.
     this.text.value = '';
     this.typed();
+    if (await this.options.send({ content, images })) return;
+    this.pictures.putBack(images);
+    this.put(content);
   }
 
   key(event) {

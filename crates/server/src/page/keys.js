@@ -32,7 +32,7 @@ const HELP = [
     ],
   ],
   [
-    'When something waits for you',
+    'When something waits for you; with Alt also while you write',
     [
       ['Y', 'Allow once, or approve the plan'],
       ['A', 'Always allow'],
@@ -44,14 +44,19 @@ const HELP = [
   ],
 ];
 
-/// `run`: a function for each key, by its name; `escape(from)` has the node where it was pressed.
-export function listen(run, escape) {
+/// `run`: a function for each key, by its name; `escape(from)` has the node where it was pressed;
+/// `alt(letter)` says whether the letter meant anything with Alt.
+export function listen(run, escape, alt) {
   document.addEventListener('keydown', (event) => {
     if (event.defaultPrevented || event.isComposing || document.querySelector('dialog[open]'))
       return;
     if (event.key === 'Escape') {
       event.preventDefault();
       escape(event.target);
+      return;
+    }
+    if (event.altKey && !event.ctrlKey && !event.metaKey && /^(Key|Digit)/.test(event.code)) {
+      if (alt(event.code.slice(-1).toLowerCase())) event.preventDefault();
       return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target)) return;

@@ -117,6 +117,7 @@ async function begin(content, more = {}) {
       title: more.title ?? title,
     });
     history.pushState(null, '', hashOf(made.id));
+    composer.moveDraft(made.id);
     await open(made.id);
     return true;
   } catch (error) {
@@ -319,6 +320,7 @@ listen(
     t: flipTheme,
   },
   escape,
+  (letter) => waits.press(letter),
 );
 byId('skip').addEventListener('click', (event) => {
   event.preventDefault();

@@ -51,6 +51,11 @@ export class Pictures {
     return images;
   }
 
+  putBack(images) {
+    this.list.push(...images.map(({ image_url: url }) => ({ name: 'picture', url })));
+    this.show();
+  }
+
   show() {
     this.container.hidden = this.list.length === 0;
     this.container.replaceChildren(

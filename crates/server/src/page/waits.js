@@ -115,18 +115,30 @@ export class Waits {
   /// What to tell of a wait that somebody else settled, or null.
   settled({ request_id: id, decision, by }) {
     if (this.mine.delete(id)) return null;
-    const who = by ? by : 'someone';
-    return `${WORDS[decision] ? capital(WORDS[decision]) : decision} by ${who}`;
+    const who = !by || isNobody(by) ? 'in another client' : `by ${by}`;
+    return `${capital(WORDS[decision] ?? decision)} ${who}`;
+  }
+
+  /// With Alt a key counts wherever it is pressed; whether it meant anything.
+  press(letter) {
+    if (!this.shown || performance.now() < this.keysFrom) return false;
+    return this.shown.card.key?.(letter) ?? false;
   }
 
   key(event) {
-    if (!this.shown || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (isField(event.target) || performance.now() < this.keysFrom) return;
-    if (this.shown.card.key?.(event.key)) {
+    if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;
+    // What a card does not take yet is not for the page's own keys either.
+    const isEarly = performance.now() < this.keysFrom && /^[a-z0-9]$/i.test(event.key);
+    if (this.press(event.key) || isEarly) {
       event.preventDefault();
       event.stopPropagation();
     }
   }
+}
+
+/// Who gave no name is named by the dialect that was spoken.
+export function isNobody(by) {
+  return by.startsWith('a client of ');
 }
 
 function isField(node) {
