@@ -218,6 +218,12 @@ impl<V: View> Sessions<V> {
         self.shared.kit.log.summary(id).await
     }
 
+    /// Whether a session is in memory, so that its turn goes on. One that sleeps, or that the last
+    /// server left behind, may have a turn that nobody works on.
+    pub fn is_awake(&self, id: &SessionId) -> bool {
+        self.slots().contains_key(id)
+    }
+
     pub async fn lines(
         &self,
         id: &SessionId,

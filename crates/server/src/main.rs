@@ -1,5 +1,6 @@
 //! `polyloop`: one agent server that every client can talk to.
 
+mod about;
 mod app;
 mod auth;
 mod catch_up;
