@@ -29,7 +29,7 @@ use crate::slash::Known;
 use crate::story::{Moment, Story};
 use crate::style::{Colours, Line, Style};
 use crate::wire::{Event, message};
-use crate::{Exit, Options, SIGHUP, SIGINT, SIGTERM, complain, own_name, tty};
+use crate::{Exit, Options, SIGCONT, SIGHUP, SIGINT, SIGTERM, complain, own_name, tty};
 
 /// The spinner's pace; nothing is drawn more often but for keys.
 const TICK: Duration = Duration::from_millis(120);
@@ -86,6 +86,7 @@ pub(crate) enum Done {
     Models(Value),
     KnownModels(Value),
     Says(String),
+    Nothing,
     Failed(String),
 }
 
@@ -209,8 +210,11 @@ impl Chat {
         }
         let help = "Write a message and press Enter; /help lists commands, Ctrl-D leaves.";
         self.done.push(Line::of(help, Style::DIM));
-        self.request(command::sessions(self.address.clone(), String::new(), Done::Known));
-        self.request(command::models(self.address.clone(), command::Shown::No));
+        // Without these Tab completes less.
+        let sessions = command::sessions(self.address.clone(), String::new(), Done::Known);
+        self.request(async { Ok(sessions.await.unwrap_or(Done::Nothing)) });
+        let models = command::models(self.address.clone(), command::Shown::No);
+        self.request(async { Ok(models.await.unwrap_or(Done::Nothing)) });
     }
 
     /// Goes over to a session: what was, then what comes.
@@ -233,10 +237,14 @@ impl Chat {
         }
         let link = Link::open(self.address.clone(), id, since, Patience::Endless);
         self.link = Some(link);
-        self.session = Some(id.to_owned());
+        let left = self.session.replace(id.to_owned());
         self.connection = Connection::Connecting;
         self.making = false;
-        self.say_outbox();
+        match left {
+            None => self.say_outbox(),
+            // It was said to another session.
+            Some(_) => self.outbox.clear(),
+        }
     }
 
     async fn go(&mut self) -> Exit {
@@ -245,8 +253,9 @@ impl Chat {
             SignalKind::terminate(),
             SignalKind::hangup(),
             SignalKind::interrupt(),
+            SignalKind::from_raw(SIGCONT),
         ];
-        let [Ok(mut resized), Ok(mut ended), Ok(mut hung_up), Ok(mut interrupted)] =
+        let [Ok(mut resized), Ok(mut ended), Ok(mut hung_up), Ok(mut interrupted), Ok(mut back)] =
             kinds.map(signal)
         else {
             return complain(Exit::Failed, "signals cannot be caught");
@@ -263,6 +272,7 @@ impl Chat {
                 _ = hung_up.recv() => return Exit::Signal(SIGHUP),
                 _ = interrupted.recv() => return Exit::Signal(SIGINT),
                 _ = resized.recv() => self.screen.resize(tty::size()),
+                _ = back.recv() => self.come_back(),
                 read = bytes.recv() => match read {
                     None => return Exit::Signal(SIGHUP),
                     Some(read) => {

@@ -69,6 +69,7 @@ const SIGINT: u8 = 2;
 const SIGPIPE: u8 = 13;
 const SIGHUP: u8 = 1;
 const SIGTERM: u8 = 15;
+const SIGCONT: i32 = 18;
 
 /// Talks until the user leaves, or until the answer is there.
 pub fn run(options: Options) -> ExitCode {

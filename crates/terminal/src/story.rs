@@ -202,6 +202,7 @@ impl Story {
             done = self.close_text();
             if !text.is_empty() {
                 done.push(Line::new());
+                self.gap = false;
             }
             self.text = Text::Answer(Markdown::default());
         }
@@ -219,6 +220,7 @@ impl Story {
         if !matches!(self.text, Text::Thought(_)) {
             done = self.close_text();
             done.push(Line::new());
+            self.gap = false;
             self.text = Text::Thought(String::new());
         }
         if let Text::Thought(open) = &mut self.text {
@@ -263,8 +265,8 @@ impl Story {
         let own = started.client_ref.as_ref().is_some_and(|id| id.starts_with(&self.own));
         let by = started.by.as_deref().filter(|_| !own && moment != Moment::Before);
         let mut done = self.close_text();
-        self.gap = false;
         done.extend(tell::user(started, by));
+        self.gap = true;
         done
     }
 
@@ -291,7 +293,7 @@ impl Story {
             known.answered = false;
             return self.close_text();
         }
-        let lines = ask.lines();
+        let lines = ask.lines(&self.cwd);
         self.asks.push(ask);
         self.gap = true;
         let mut done = self.block(lines);

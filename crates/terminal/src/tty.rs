@@ -43,12 +43,21 @@ impl Raw {
             }));
         });
         let before = tcgetattr(stdin())?;
-        let mut raw = before.clone();
-        raw.make_raw();
         *BEFORE.lock().unwrap_or_else(PoisonError::into_inner) = Some(before);
-        tcsetattr(stdin(), OptionalActions::Now, &raw)?;
-        say(ENTER);
-        Ok(Raw(()))
+        let raw = Raw(());
+        raw.again()?;
+        Ok(raw)
+    }
+
+    /// Others may have used the terminal in the meantime.
+    pub fn again(&self) -> io::Result<()> {
+        let before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(mut raw) = before {
+            raw.make_raw();
+            tcsetattr(stdin(), OptionalActions::Now, &raw)?;
+            say(ENTER);
+        }
+        Ok(())
     }
 }
 

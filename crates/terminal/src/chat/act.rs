@@ -85,12 +85,22 @@ impl Chat {
         let _ = self.screen.leave();
         self.raw = None;
         let stopped = tty::suspend();
-        // Here again: the terminal may have another size, and was used by others.
-        self.raw = tty::Raw::enter().ok();
-        self.screen.resize(tty::size());
+        self.come_back();
         if stopped.is_err() {
             self.hint("this terminal cannot stop programs");
         }
+    }
+
+    /// Here again after a stop: the terminal was used by others, and may have another size.
+    pub(super) fn come_back(&mut self) {
+        let entered = match &self.raw {
+            Some(raw) => raw.again(),
+            None => tty::Raw::enter().map(|raw| self.raw = Some(raw)),
+        };
+        if entered.is_err() {
+            self.hint("the terminal cannot be used as before");
+        }
+        self.screen.resize(tty::size());
     }
 
     fn complete(&mut self) {

@@ -84,7 +84,7 @@ impl Chat {
                 self.reply("user_question_response", fields);
             }
             Ok(None) => {
-                let next = ask.lines();
+                let next = ask.lines("");
                 self.done.extend(next);
             }
             Err(problem) => {

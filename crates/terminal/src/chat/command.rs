@@ -147,7 +147,7 @@ impl Chat {
         self.request(async move {
             // All clients are told by an event.
             rest::patch(&address, &format!("/sessions/{id}"), json!({ "title": title })).await?;
-            Ok(Done::Says(String::new()))
+            Ok(Done::Nothing)
         });
     }
 
@@ -158,7 +158,7 @@ impl Chat {
             Done::Sessions(sessions) => self.list(&sessions),
             Done::Models(models) => self.list_models(&models),
             Done::KnownModels(models) => self.known.models = names(&models),
-            Done::Says(text) if text.is_empty() => {}
+            Done::Nothing => {}
             Done::Says(text) => {
                 let lines = self.story.note(&text);
                 self.done.extend(lines);

@@ -50,9 +50,9 @@ impl Ask {
     }
 
     /// What is asked, as it goes into the history.
-    pub fn lines(&self) -> Vec<Line> {
+    pub fn lines(&self, cwd: &str) -> Vec<Line> {
         match &self.kind {
-            Kind::Approval(request) => approval_lines(request),
+            Kind::Approval(request) => approval_lines(request, cwd),
             Kind::Question { questions, answers } => {
                 questions.get(answers.len()).map(question_lines).unwrap_or_default()
             }
@@ -143,7 +143,7 @@ fn keys_more(pairs: &[(&str, &str)]) -> Vec<crate::style::Span> {
     pairs.iter().flat_map(one).collect()
 }
 
-fn approval_lines(request: &ControlRequest) -> Vec<Line> {
+fn approval_lines(request: &ControlRequest, cwd: &str) -> Vec<Line> {
     let context = &request.context;
     let risk = match context.risk_level.as_str() {
         "high" => Style::RED.bold(),
@@ -158,10 +158,9 @@ fn approval_lines(request: &ControlRequest) -> Vec<Line> {
             .and(&context.risk_level, risk),
     ];
     shown.extend(what_runs(request));
-    for place in ["workdir", "cwd"] {
-        if let Some(place) = request.input[place].as_str() {
-            shown.push(Line::of("  in ", Style::DIM).and(place, Style::PLAIN));
-        }
+    let place = request.input["workdir"].as_str().unwrap_or(cwd);
+    if !place.is_empty() {
+        shown.push(Line::of("  in ", Style::DIM).and(place, Style::PLAIN).hang(2));
     }
     let reasons = std::iter::once(&context.description).chain(&context.reasons);
     for reason in reasons.filter(|reason| !reason.is_empty()) {
@@ -258,9 +257,9 @@ mod tests {
     fn several_questions_come_one_by_one() {
         let value = json!([{"question": "A?", "options": []}, {"question": "B?", "options": []}]);
         let mut ask = Ask::question("req-2".into(), serde_json::from_value(value).unwrap());
-        assert!(ask.lines()[0].plain().contains("A?"));
+        assert!(ask.lines("")[0].plain().contains("A?"));
         assert_eq!(ask.answer("1").unwrap(), None);
-        assert!(ask.lines()[0].plain().contains("B?"));
+        assert!(ask.lines("")[0].plain().contains("B?"));
         let answer = ask.answer("two").unwrap().unwrap();
         assert_eq!(answer["answers"][0]["selected"], json!(["1"]));
         assert_eq!(answer["answers"][1]["selected"], json!(["two"]));
@@ -275,10 +274,16 @@ mod tests {
         }))
         .unwrap();
         let ask = Ask::approval(request);
-        let shown: Vec<String> = ask.lines().iter().map(Line::plain).collect();
+        let shown: Vec<String> = ask.lines("/w").iter().map(Line::plain).collect();
         assert_eq!(
             shown,
-            ["? Bash needs your leave  risk: high", "  │ rm -rf x", "  │ true", "  `rm` deletes",]
+            [
+                "? Bash needs your leave  risk: high",
+                "  │ rm -rf x",
+                "  │ true",
+                "  in /w",
+                "  `rm` deletes",
+            ]
         );
         assert!(ask.keys()[1].plain().contains("this command alone"));
     }
