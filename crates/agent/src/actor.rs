@@ -19,6 +19,7 @@ use polyloop_session::policy::{Leave, Mode};
 use polyloop_session::recover::recover_with;
 use polyloop_session::shown;
 use polyloop_session::state::{AUTO_RESUME_VIA, ToolPhase};
+use polyloop_session::todos::Todo;
 use polyloop_session::undo::Which;
 use polyloop_session::wait::Who;
 use polyloop_session::{
@@ -109,6 +110,7 @@ pub struct Look {
     pub settings: Settings,
     pub mode: Mode,
     pub closed: bool,
+    pub todos: Vec<Todo>,
 }
 
 type Answered = Result<Recorded, CommandError>;
@@ -169,6 +171,8 @@ pub struct Attached<V: View> {
     pub head: Seq,
     pub from: Seq,
     pub live: Vec<Growth>,
+    /// Messages up to `from` that still wait for their turn.
+    pub waiting: Vec<MessageId>,
     pub subscription: Subscription<V::Frame>,
 }
 
@@ -379,7 +383,8 @@ impl<V: View> Actor<V> {
             Request::Look { reply } => {
                 let settings = self.state.settings().unwrap_or(&self.kit.settings).clone();
                 let (mode, closed) = (self.state.mode(), self.state.is_closed());
-                let _ = reply.send(Look { settings, mode, closed });
+                let todos = self.state.todos().to_vec();
+                let _ = reply.send(Look { settings, mode, closed, todos });
             }
             Request::Audit { line } => {
                 let line = line(self.now(), self.state.last_seq());

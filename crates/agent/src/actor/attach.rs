@@ -22,7 +22,10 @@ impl<V: View> Actor<V> {
         let Some(subscription) = self.audience.subscribe(ask.kind, ask.power, ask.presence) else {
             return Err(LogError::store("session", "its view is gone"));
         };
-        Ok(Attached { head, from, live: self.live.growths().collect(), subscription })
+        let live = self.live.growths().collect();
+        let queued = self.state.queue().iter().map(|queued| queued.id);
+        let waiting = queued.filter(|message| message.0 <= from).collect();
+        Ok(Attached { head, from, live, waiting, subscription })
     }
 
     /// The entry before what is under way, or may be taken up and named again.

@@ -115,7 +115,7 @@ impl Reader {
         handle: &Handle<DialectView>,
         attached: Attached<DialectView>,
     ) -> Result<Result<(), Gone>, Complaint> {
-        let Attached { head, from, live, subscription } = attached;
+        let Attached { head, from, live, waiting, subscription } = attached;
         let session = handle.id().clone();
         let since = self.attachments.get(&session).and_then(|a| a.since.clone());
         let greeting = std::mem::take(&mut self.greeting);
@@ -125,7 +125,7 @@ impl Reader {
                 return Ok(Err(gone));
             }
         }
-        let moment = Moment { head, from, live };
+        let moment = Moment { head, from, live, waiting };
         let mut catching_up = CatchUp::new(dialect, handle, moment, since);
         loop {
             let batch = match catching_up.next().await {
@@ -208,6 +208,9 @@ impl Reader {
             tools: self.app.tools.clone(),
             mode: look.mode,
             mode_word: self.words.word(look.mode),
+            agent: look.settings.agent.unwrap_or_default(),
+            title: look.settings.title,
+            todos: look.todos,
             error: None,
         }
     }

@@ -226,10 +226,12 @@ fn every_newer_field_comes_back_whole_and_is_spelled_so() {
         client_ref: Some("mine".into()),
         tokens: 1,
         run: Some(Box::new(run)),
+        waits: true,
     };
     let spelled =
         r#""run":{"agent":"tot","adaptive":true,"cwd":"/e","calls_max":2,"verbose":true,"#;
-    comes_back(queued, spelled);
+    comes_back(queued.clone(), spelled);
+    comes_back(queued, r#""alone":true},"waits":true}"#);
     let whole = Settings {
         tokens_max: Some(1),
         agent: Some(Agent::Dup),
@@ -289,7 +291,8 @@ fn a_picture_comes_back_whole_and_is_spelled_so() {
     let Event::MessageQueued { origin, client_ref, run, .. } = queued("", 1) else {
         panic!("a message")
     };
-    let event = Event::MessageQueued { content, origin, client_ref, tokens: 1_601, run };
+    let event =
+        Event::MessageQueued { content, origin, client_ref, tokens: 1_601, run, waits: false };
     let spelled = [
         r#""content":[{"type":"text","text":"look"},"#,
         r#"{"type":"image","media_type":"image/png","data":"aGk="}]"#,
