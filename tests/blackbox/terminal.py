@@ -155,11 +155,14 @@ class Piped:
     """The program without a terminal."""
 
     def __init__(self, t, server, *words, stdin=subprocess.DEVNULL, env=None, **options):
-        program = t.polyloop or Options.polyloop
         self.process = subprocess.Popen(
-            [program, "chat", *words], env=environment(t, server, env), cwd=t.start, stdin=stdin,
+            [Piped.program(t), "chat", *words], env=environment(t, server, env), cwd=t.start, stdin=stdin,
             stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, text=True, **options)
         t.closing.append(self.process.kill)
+
+    @staticmethod
+    def program(t):
+        return t.polyloop or Options.polyloop
 
     def end(self, stdin=None):
         """Waits for its end: exit status, output, errors."""

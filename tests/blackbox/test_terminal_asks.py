@@ -102,6 +102,17 @@ def test_a_line_that_is_being_written_is_no_answer(t):
     terminal.shows("› my line yes and no")
 
 
+def test_a_word_is_no_answer(t):
+    terminal = asked(t)
+    terminal.type("say: something")
+    terminal.shows("› say: something", "something is asked")
+    eq(files(t), [], "files")
+    terminal.key("Enter")
+    terminal.shows("queued 1: say: something", KEYS)
+    terminal.key("y")
+    terminal.has("✓ allowed", "\nsomething\n")
+
+
 def test_a_paste_is_no_answer(t):
     terminal = asked(t)
     terminal.paste("yes\nplease")
@@ -128,7 +139,7 @@ def test_another_client_was_faster(s):
     other = s.unified(f"/unified?session_id={only_session(server)}", only_session(server), name="ann")
     request = other.until("control_request")[-1]
     other.decide(request, "deny", explanation="mine")
-    terminal.has("✗ denied elsewhere, by ann: mine")
+    terminal.has("✗ denied elsewhere, by ann (unified): mine")
     terminal.shows_no(KEYS)
     other.until_end()
 

@@ -39,6 +39,8 @@ const DRAW: Duration = Duration::from_millis(25);
 const ESCAPE: Duration = Duration::from_millis(40);
 /// A key that was on its way before something was asked does not answer it.
 const ARMING: Duration = Duration::from_millis(200);
+/// A letter that is followed by another as fast begins a line and is no answer.
+const LETTER: Duration = Duration::from_millis(250);
 /// Frames of a session's past that are shown when it is opened.
 const FRAMES_SHOWN: usize = 200;
 
@@ -143,6 +145,8 @@ pub(crate) struct Chat {
     leaving: bool,
     /// From when on keys answer what is asked.
     armed_at: Option<Instant>,
+    /// A letter that answers what is asked, unless more letters follow.
+    letter: Option<(char, Instant)>,
     /// A session is being made for what is to be sent.
     making: bool,
     finished: mpsc::UnboundedReceiver<Done>,
@@ -189,6 +193,7 @@ impl Chat {
             sent: 0,
             leaving: false,
             armed_at: None,
+            letter: None,
             making: false,
             finished,
             finish,
@@ -226,6 +231,7 @@ impl Chat {
         (self.story.mode, self.story.model, self.story.agent) = (mode, model, agent);
         self.purpose = Purpose::Message;
         self.armed_at = None;
+        self.letter = None;
         self.done.push(Line::new());
         self.done.push(Line::of("session ", Style::DIM).and(id, Style::BOLD));
         if is_cut {
@@ -299,6 +305,7 @@ impl Chat {
                 Some(done) = self.finished.recv() => self.finished(done),
                 () = until(tick_at) => {}
                 () = until(arming) => {}
+                () = until(self.letter.map(|(_, at)| at)) => self.settle_letter(),
             }
             draw_at = draw_at.or(Some(Instant::now() + DRAW));
         }
@@ -372,6 +379,8 @@ impl Chat {
 
     /// Something else is asked than before, or nothing any more.
     fn next_ask(&mut self, asked: Option<String>) {
+        // It was meant for what is gone.
+        self.letter = None;
         if self.purpose != Purpose::Message {
             // Its request is gone.
             self.purpose = Purpose::Message;

@@ -12,6 +12,7 @@ use crate::{Exit, SIGINT, tty};
 impl Chat {
     pub(super) fn key(&mut self, key: Key) {
         self.hint.clear();
+        self.follow_letter(&key);
         let leaving = std::mem::take(&mut self.leaving);
         match key {
             Key::Ctrl('c') => self.ctrl_c(leaving),
@@ -24,7 +25,7 @@ impl Chat {
             Key::Esc if !self.editor.is_searching() => self.escape(),
             Key::Tab if !self.editor.is_searching() => self.complete(),
             key => {
-                if !self.answers(&key) {
+                if !self.may_answer(&key) {
                     self.write(key);
                 }
             }
@@ -32,7 +33,7 @@ impl Chat {
     }
 
     /// A key for the line that is written.
-    fn write(&mut self, key: Key) {
+    pub(super) fn write(&mut self, key: Key) {
         if let Outcome::Submit(line) = self.editor.key(key, &self.history) {
             self.submit(&line);
         }

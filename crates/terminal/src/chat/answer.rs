@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::{Chat, Connection, Purpose};
+use super::{Chat, Connection, LETTER, Purpose};
 use crate::keys::Key;
 use crate::story::ask::Kind;
 
@@ -18,15 +18,43 @@ impl Chat {
         free && seen && open
     }
 
-    /// Takes a key if it is an answer.
-    pub(super) fn answers(&mut self, key: &Key) -> bool {
+    /// Takes a letter that is an answer, if no other follows it at once.
+    pub(super) fn may_answer(&mut self, key: &Key) -> bool {
         let Key::Char(c) = key else { return false };
         if !self.is_armed() {
             return false;
         }
-        let Some(ask) = self.story.asked() else { return false };
+        let letters = match self.story.asked().map(|ask| &ask.kind) {
+            Some(Kind::Approval(_)) => "yansre",
+            Some(Kind::Plan { .. }) => "yrn",
+            Some(Kind::Question { .. }) | None => "",
+        };
+        let letter = c.to_ascii_lowercase();
+        let is_answer = letters.contains(letter);
+        if is_answer {
+            self.letter = Some((*c, Instant::now() + LETTER));
+        }
+        is_answer
+    }
+
+    /// What the next key makes of a letter that waits: a line that begins, or an answer.
+    pub(super) fn follow_letter(&mut self, next: &Key) {
+        let Some((letter, _)) = self.letter else { return };
+        match next {
+            Key::Char(_) | Key::Paste(_) | Key::Backspace => {
+                self.letter = None;
+                self.write(Key::Char(letter));
+            }
+            _ => self.settle_letter(),
+        }
+    }
+
+    /// Nothing followed: the letter is the answer.
+    pub(super) fn settle_letter(&mut self) {
+        let Some((letter, _)) = self.letter.take() else { return };
+        let Some(ask) = self.story.asked() else { return };
         let id = ask.id.clone();
-        match (&ask.kind, c.to_ascii_lowercase()) {
+        match (&ask.kind, letter.to_ascii_lowercase()) {
             (Kind::Approval(_), 'y') => self.decide(&id, "allow"),
             (Kind::Approval(_), 'a') => self.decide(&id, "allow_always"),
             (Kind::Approval(_), 'n') => self.decide(&id, "deny"),
@@ -38,9 +66,8 @@ impl Chat {
                 self.reply("plan_approval_response", fields);
             }
             (Kind::Plan { .. }, 'r' | 'n') => self.purpose = Purpose::Feedback(id),
-            _ => return false,
+            _ => {}
         }
-        true
     }
 
     fn decide(&mut self, id: &str, decision: &str) {
