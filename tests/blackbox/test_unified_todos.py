@@ -63,7 +63,7 @@ def test_who_comes_is_told_the_list_and_the_rest(s):
 def test_a_list_that_a_batch_wrote_is_told(s):
     s.server()
     client = s.unified()
-    calls = [{"tool": "todo_write", "args": {"todos": todos}} for todos in (ONE, TWO)]
+    calls = [{"tool": "todo_write", "parameters": {"todos": todos}} for todos in (ONE, TWO)]
     frames = client.turn(f"tool: batch {json.dumps({'calls': calls})}\nsay: done")
     eq([frame["todos"] for frame in of(frames, "todos_changed")], [TWO], "the last one")
 

@@ -23,8 +23,8 @@ use polyloop_session::todos::Todo;
 use polyloop_session::undo::Which;
 use polyloop_session::wait::Who;
 use polyloop_session::{
-    Command, Event, Growth, Limits, Live, LogEntry, MessageId, Refusal, Seq, SessionId, State,
-    Text, Timestamp, TurnId, Update, WaitRef, decide,
+    Command, Event, Growth, ItemId, Limits, Live, LogEntry, MessageId, Refusal, Seq, SessionId,
+    State, Text, Timestamp, TurnId, Update, WaitRef, decide,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -151,10 +151,28 @@ pub(crate) enum Request<V: View> {
         by: Who,
         reply: oneshot::Sender<Result<Undone, UndoError>>,
     },
+    Beginnings {
+        upto: Seq,
+        count: usize,
+        reply: oneshot::Sender<Beginnings>,
+    },
     /// The newest entry, and what is shown of open items there.
     Shown {
         reply: oneshot::Sender<(Seq, Vec<Growth>)>,
     },
+}
+
+/// Where a session may be read from.
+#[derive(Clone, Debug)]
+pub struct Beginnings {
+    /// The newest entry.
+    pub head: Seq,
+    /// Items that are open there.
+    pub open: Vec<ItemId>,
+    /// Turns before which nothing is open, the newest first.
+    pub turns: Vec<Seq>,
+    /// There is none before these.
+    pub is_all: bool,
 }
 
 pub struct Attach<V: View> {
@@ -374,6 +392,9 @@ impl<V: View> Actor<V> {
             Request::Attach { ask, reply } => {
                 let attached = self.attach(ask).await;
                 let _ = reply.send(attached.map_err(CommandError::from));
+            }
+            Request::Beginnings { upto, count, reply } => {
+                let _ = reply.send(self.beginnings(upto, count));
             }
             Request::ContextInfo { reply } => {
                 let tokens_max = self.state.tokens_max(&self.kit.limits);

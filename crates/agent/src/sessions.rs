@@ -16,8 +16,8 @@ use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::actor::{
-    Actor, Attach, Attached, Birth, CommandError, Kept, Kit, Look, MAILBOX_REQUESTS_MAX, Recorded,
-    Request,
+    Actor, Attach, Attached, Beginnings, Birth, CommandError, Kept, Kit, Look,
+    MAILBOX_REQUESTS_MAX, Recorded, Request,
 };
 use crate::clock;
 use crate::log::{LinePlace, LogError, OpenMode, Summary};
@@ -449,6 +449,11 @@ impl<V: View> Handle<V> {
 
     pub async fn context_info(&self) -> Result<ContextInfo, CommandError> {
         self.ask(|reply| Request::ContextInfo { reply }).await
+    }
+
+    /// Up to `count` places from which the session may be read, the last ones up to `upto`.
+    pub async fn beginnings(&self, upto: Seq, count: usize) -> Result<Beginnings, CommandError> {
+        self.ask(|reply| Request::Beginnings { upto, count, reply }).await
     }
 
     pub async fn look(&self) -> Result<Look, CommandError> {

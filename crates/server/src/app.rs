@@ -21,7 +21,7 @@ use crate::models::Offers;
 use crate::room::Room;
 use crate::serve::HEADER_BYTES_MAX;
 use crate::view::DialectView;
-use crate::{about, page, query, rest, socket};
+use crate::{about, history, page, query, rest, socket};
 
 /// What requests share.
 pub struct App {
@@ -60,6 +60,7 @@ pub fn router(app: Arc<App>) -> Router {
             "/sessions/{id}",
             get(rest::read).delete(rest::archive).post(rest::act).patch(rest::rename),
         )
+        .route("/sessions/{id}/frames", get(history::frames))
         .fallback(rest::not_here)
         .method_not_allowed_fallback(rest::wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), guard))

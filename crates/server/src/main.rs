@@ -8,6 +8,7 @@ mod check;
 mod cli;
 mod config;
 mod doctor;
+mod history;
 mod models;
 #[cfg(test)]
 mod old_stores;

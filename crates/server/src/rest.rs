@@ -44,11 +44,11 @@ fn failed(what: &str, why: &dyn std::fmt::Display) -> Response {
     error(StatusCode::INTERNAL_SERVER_ERROR, what)
 }
 
-fn store_failed(failure: &LogError) -> Response {
+pub fn store_failed(failure: &LogError) -> Response {
     failed("The session store failed", failure)
 }
 
-fn command_failed(failure: &CommandError) -> Response {
+pub fn command_failed(failure: &CommandError) -> Response {
     match failure {
         CommandError::Refused(refusal) => error(StatusCode::CONFLICT, refusal.to_string()),
         CommandError::Store(why) | CommandError::Failed(why) => {
@@ -57,11 +57,11 @@ fn command_failed(failure: &CommandError) -> Response {
     }
 }
 
-fn bad_id(bad: &BadSessionId) -> Response {
+pub fn bad_id(bad: &BadSessionId) -> Response {
     error(StatusCode::BAD_REQUEST, bad.to_string())
 }
 
-fn not_found() -> Response {
+pub fn not_found() -> Response {
     error(StatusCode::NOT_FOUND, "Session not found")
 }
 
@@ -70,7 +70,7 @@ pub async fn healthz() -> Response {
 }
 
 /// A number of the query; the error is for the client.
-fn whole_number(query: &Query, name: &str) -> Result<Option<u64>, String> {
+pub fn whole_number(query: &Query, name: &str) -> Result<Option<u64>, String> {
     match query.get(name).map(str::parse::<u64>) {
         None => Ok(None),
         Some(Ok(number)) => Ok(Some(number)),

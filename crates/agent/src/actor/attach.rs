@@ -3,7 +3,7 @@
 use polyloop_session::event::{Agent, Work};
 use polyloop_session::{Event, MessageId, Seq, Update};
 
-use super::{Actor, Attach, Attached};
+use super::{Actor, Attach, Attached, Beginnings};
 use crate::log::LogError;
 use crate::subscriber::View;
 
@@ -42,6 +42,18 @@ impl<V: View> Actor<V> {
         let before = self.turns.partition_point(|turn| *turn <= since);
         let turn = before.checked_sub(1).and_then(|at| self.turns.get(at));
         turn.map_or(Seq::NONE, |turn| turn.before())
+    }
+
+    pub(super) fn beginnings(&self, upto: Seq, count: usize) -> Beginnings {
+        let before = self.turns.partition_point(|turn| *turn <= upto);
+        let turns: Vec<Seq> = self.turns[..before].iter().rev().take(count).copied().collect();
+        let open = self.state.turn().map(|turn| turn.items.keys().copied().collect());
+        Beginnings {
+            head: self.state.last_seq(),
+            open: open.unwrap_or_default(),
+            is_all: turns.len() == before,
+            turns,
+        }
     }
 
     /// A view for all clients of a kind, caught up with the running turn.

@@ -87,7 +87,7 @@ pub struct Moment {
     pub state: State,
     pub log: Vec<Arc<LogEntry>>,
     pub live: Live,
-    turns: Vec<Seq>,
+    pub turns: Vec<Seq>,
 }
 
 impl Moment {
