@@ -51,6 +51,7 @@ fn main() -> ExitCode {
             let port = args.port.map_or(PortChoice::Preferred, |_| PortChoice::Given);
             start(cli::demo_config(&args, &start_dir), port)
         }
+        Command::Chat(args) => polyloop_terminal::run(args.into()),
         Command::Doctor(args) => examine(&args, &start_dir),
         Command::Check(args) => check::run(&args, &start_dir),
         Command::CheckRules(args) => rules::check(&args, &start_dir),

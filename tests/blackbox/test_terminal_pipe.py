@@ -1,0 +1,241 @@
+"""The terminal client without a terminal: what goes where, and the exit status."""
+
+import http.server
+import json
+import signal
+import socket
+import subprocess
+import threading
+
+from harness import eq
+from talk import of, talks
+from terminal import Piped, Terminal, environment, piped, session_of, sessions
+
+NOBODY = "Nobody could be asked"
+
+
+def files(t):
+    return sorted(path.name for path in t.work.iterdir())
+
+
+def test_the_answer_alone_is_on_standard_output(t):
+    server = t.server()
+    code, out, err = piped(t, server, "say: looking\nrun: echo hello\nsay: The **answer**.\\nIn two.")
+    eq((code, out), (0, "The **answer**.\nIn two.\n"), "status and answer")
+    for line in ("session: ", "looking", "● Bash  echo hello"):
+        assert line in err, err
+
+
+def test_the_message_comes_from_arguments_and_standard_input(t):
+    server = t.server()
+    eq(piped(t, server, stdin="say: from input")[:2], (0, "from input\n"))
+    eq(piped(t, server, "say:", "from", "words")[:2], (0, "from words\n"))
+    code, out, err = piped(t, server, "think: about this", stdin="say: both\n")
+    eq((code, out), (0, "both\n"))
+    said = server.client(f"/unified?session_id={session_of(err)}&since=0", checked=False)
+    started = said.until("turn_started")[-1]
+    eq(started["message"], "think: about this\n\nsay: both", "the message")
+
+
+def test_a_session_is_gone_on_with(t):
+    server = t.server()
+    _, _, err = piped(t, server, "say: one")
+    session = session_of(err)
+    code, out, err = piped(t, server, "--session", session, "say: two")
+    eq((code, out, session_of(err)), (0, "two\n", session))
+    eq([one["id"] for one in sessions(server)], [session], "sessions")
+
+
+def test_a_named_session_is_made_only_when_asked(t):
+    server = t.server()
+    code, out, err = piped(t, server, "--session", "mine", "say: x")
+    eq((code, out), (2, ""))
+    assert "there is no session \"mine\"; --new makes it" in err, err
+    eq(piped(t, server, "--session", "mine", "--new", "say: x")[:2], (0, "x\n"))
+    code, _, err = piped(t, server, "--session", "mine", "--new", "say: x")
+    eq(code, 2, "exit status")
+    assert "already" in err, err
+
+
+def test_events_are_printed_as_they_came(t):
+    server = t.server()
+    code, out, err = piped(t, server, "--json", "say: x\nrun: echo y")
+    eq(code, 0, "exit status")
+    events = [json.loads(line) for line in out.splitlines()]
+    kinds = [event["type"] for event in events]
+    eq((kinds[0], kinds[-1]), ("session_init", "turn_completed"), "first and last")
+    for kind in ("turn_started", "assistant_message", "tool_started", "command_output",
+                 "tool_completed", "token_usage"):
+        assert kind in kinds, kinds
+    eq({event["session_id"] for event in events}, {session_of(err)}, "session")
+
+
+def test_what_needs_leave_is_denied_and_the_model_is_told(t):
+    server = t.server()
+    code, out, err = piped(t, server, "run: touch a\nsay: end")
+    eq((code, out, files(t)), (3, "end\n", []))
+    assert "Bash: denied, because nobody could be asked" in err, err
+    client = server.client(f"/unified?session_id={session_of(err)}&since=0", checked=False)
+    denied = client.until("tool_completed")[-1]
+    assert NOBODY in denied["error"], denied
+
+
+def test_questions_and_plans_do_not_block(t):
+    server = t.server()
+    code, out, err = piped(t, server, "ask: Which? | a | b\nsay: end")
+    eq((code, out), (3, "end\n"))
+    assert "nobody is there: Which?" in err, err
+    code, out, err = piped(t, server, "plan: 1. do it\nsay: end")
+    eq((code, out), (3, "end\n"))
+    assert "1. do it" in err and "the plan was sent back" in err, err
+
+
+def test_a_failed_turn_is_1(t):
+    code, out, err = piped(t, t.server(), "stream: 2 10 1\n& fail: 500")
+    eq(code, 1, "exit status")
+    assert "error: 500" in err or "error:" in err, err
+
+
+def test_wrong_usage_is_2(t):
+    server = t.server()
+    for words, says in (([], "there is no message"), (["--session", "../x", "hi"], "is no session id"),
+                        (["--url", "nowhere", "hi"], "--url"), (["--new", "hi"], "--session"),
+                        (["--nonsense"], "--nonsense")):
+        code, out, err = piped(t, server, *words)
+        eq((code, out), (2, ""), f"{words}")
+        assert says in err, err
+    code, _, err = Piped(t, server, stdin=subprocess.PIPE).end(None)
+    eq(code, 2, "an empty input")
+    done = subprocess.run([Piped.program(t), "chat"], input=b"\xff\xfe", capture_output=True,
+                          env=environment(t, server), timeout=30)
+    eq(done.returncode, 2, "what is no text")
+    assert b"UTF-8" in done.stderr, done.stderr
+
+
+def test_no_server_is_4_and_says_what_to_do(t):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        code, out, err = piped(t, None, "--url", url, "hi")
+    eq((code, out), (4, ""))
+    for words in (url, "polyloop demo", "polyloop serve", "--url"):
+        assert words in err, err
+
+
+def test_what_is_no_polyloop_is_4(t):
+    web = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    t.closing.append(web.server_close)
+    t.closing.append(web.shutdown)
+    threading.Thread(target=web.serve_forever, daemon=True).start()
+    code, _, err = piped(t, None, "--url", f"http://127.0.0.1:{web.server_port}", "hi")
+    eq(code, 4, "exit status")
+    assert "error: " in err, err
+
+
+def test_a_token_is_shown_and_kept_secret(t):
+    token = "a-token-of-some-length"
+    server = t.server(env={"POLYLOOP_TOKEN": token})
+    code, _, err = piped(t, server, "say: x")
+    eq(code, 4, "exit status without a token")
+    assert "POLYLOOP_TOKEN" in err, err
+    eq(piped(t, server, "say: x", env={"POLYLOOP_TOKEN": token})[:2], (0, "x\n"))
+    code, out, err = piped(t, server, "--token", token, "say: x")
+    eq((code, out), (0, "x\n"))
+    assert token not in err, err
+
+
+@talks
+def test_interrupted_elsewhere_is_5(s):
+    server = s.server()
+    run = Piped(s.t, server, "--session", "shared", "--new", "stream: 100000 10 20")
+    client = s.watcher("shared", complete=False)
+    client.until("assistant_message")
+    client.send("interrupt", reason="not now")
+    code, out, err = run.end()
+    eq(code, 5, "exit status")
+    assert out.startswith("0000000 "), out
+    assert "Interrupted: not now" in err, err
+
+
+@talks
+def test_ctrl_c_interrupts_the_turn_and_is_130(s):
+    server = s.server()
+    run = Piped(s.t, server, "--session", "shared", "--new", "stream: 100000 10 20")
+    client = s.watcher("shared", complete=False)
+    client.until("assistant_message")
+    run.process.send_signal(signal.SIGINT)
+    code, _, _ = run.end()
+    eq(code, 130, "exit status")
+    frames = client.until_end()
+    eq([frame["code"] for frame in of(frames, "turn_failed")], ["interrupted"], "its end")
+
+
+@talks
+def test_a_busy_session_is_waited_for(s):
+    server = s.server()
+    client = s.unified(session="busy")
+    request = client.asked("run: touch a\nsay: other")
+    run = Piped(s.t, server, "--session", "busy", "say: mine")
+    client.until("message_queued")
+    client.decide(request, "allow")
+    code, out, err = run.end()
+    eq((code, out), (0, "mine\n"))
+    assert "waits for its turn" in err, err
+    eq(files(s.t), ["a"], "what others are asked is not denied")
+
+
+@talks
+def test_a_waiting_message_that_is_taken_out_is_5(s):
+    server = s.server()
+    client = s.unified(session="busy")
+    request = client.asked("run: touch a")
+    run = Piped(s.t, server, "--session", "busy", "say: mine")
+    queued = client.until("message_queued")[-1]
+    client.send("cancel", target_id=queued["message_id"])
+    code, out, _ = run.end()
+    eq((code, out), (5, ""))
+    client.decide(request, "deny")
+    client.until_end()
+
+
+def test_a_reader_that_has_enough_is_no_trouble(t):
+    server = t.server()
+    run = Piped(t, server, "--json", "stream: 3000 100 1")
+    run.process.stdout.readline()
+    run.process.stdout.close()
+    err = run.process.stderr.read()
+    eq(run.process.wait(60), 141, "exit status")
+    assert "panicked" not in err and "error" not in err, err
+
+
+def test_hostile_output_on_a_terminal_and_exact_output_in_a_pipe(t):
+    server = t.server()
+    evil = "say: a\x1b[2J\x1b]0;pwned\x07b"
+    eq(piped(t, server, evil)[1], "a\x1b[2J\x1b]0;pwned\x07b\n", "what scripts get is exact")
+    (t.dir / "message").write_text(evil)
+    terminal = Terminal(t, server, shell=True)
+    terminal.say(f"{Piped.program(t)} chat < {t.dir}/message")
+    terminal.shows("\na␛[2J␛]0;pwned␇b")
+
+
+def test_what_a_failed_attempt_wrote_is_no_answer(t):
+    server = t.server()
+    code, out, err = piped(t, server, "stream: 2 10 1\n& cut:\nsay: whole")
+    eq(code, 0, "exit status")
+    assert "whole\n" == out or out.endswith("whole\n"), out
+    assert "retrying" in err, err
+
+
+def test_a_wait_for_input_is_told(t):
+    server = t.server()
+    run = Piped(t, server, "say: x", stdin=subprocess.PIPE)
+    told = run.process.stderr.readline()
+    assert "standard input" in told, told
+    eq(run.end("")[:2], (0, "x\n"))
+
+
+def test_the_help_says_how_it_ends(t):
+    shown = t.program("chat", "--help")
+    eq(shown.returncode, 0, "exit code")
+    for words in ("Exit status: 0 done", "POLYLOOP_TOKEN", "POLYLOOP_URL", "--session <ID>", "--json"):
+        assert words in shown.stdout, shown.stdout
