@@ -68,6 +68,7 @@ const PROGRAMS: &[(&[&str], &str)] = &[
     (&["cc", "--version"], "gcc"),
     (&["setsid", "--version"], "util-linux"),
     (&["git", "--version"], "git"),
+    (&["tmux", "-V"], "tmux"),
 ];
 
 /// Programs of the system.
