@@ -186,13 +186,10 @@ impl Pipe {
                 tell("the session is busy; the message waits for its turn");
                 self.stage = Stage::Queued(message_id);
             }
-            Event::MessageDropped { message_id, .. } => {
-                if self.stage == Stage::Queued(message_id) {
-                    return Some(complain(
-                        Exit::Interrupted,
-                        "the message was taken out elsewhere",
-                    ));
-                }
+            Event::MessageDropped { message_id, .. }
+                if self.stage == Stage::Queued(message_id.clone()) =>
+            {
+                return Some(complain(Exit::Interrupted, "the message was taken out elsewhere"));
             }
             Event::SessionInfo(facts) if facts.status.as_deref() == Some("paused") => {
                 if let Stage::Queued(_) = self.stage {
