@@ -61,7 +61,7 @@ async fn session(address: &Address, options: &Options) -> Result<(String, String
             Ok((id.clone(), past.since))
         }
         None => {
-            let made = make_session(address).await;
+            let made = make_session(address, json!({})).await;
             let id = made.map_err(|trouble| (Exit::Lost, trouble.says(address)))?;
             Ok((id, "0".to_owned()))
         }

@@ -277,9 +277,9 @@ impl Story {
         for card in std::mem::take(&mut self.cards) {
             done.extend(card.ended(false, ""));
         }
-        self.gap = false;
         done.push(Line::new());
         done.extend(lines);
+        self.gap = true;
         done
     }
 
@@ -311,7 +311,9 @@ impl Story {
         let Some(at) = self.asks.iter().position(|ask| ask.id == id) else { return Vec::new() };
         let ask = self.asks.remove(at);
         let by = by.filter(|_| !ask.answered);
-        self.block(vec![tell::settled(decision, by, message)])
+        let done = self.block(vec![tell::settled(decision, by, message)]);
+        self.gap = true;
+        done
     }
 
     fn dropped(&mut self, id: &str, by: Option<&str>) -> Vec<Line> {

@@ -144,7 +144,7 @@ impl Chat {
         self.outbox.push_back((id, text.to_owned()));
         if self.link.is_none() && !self.making {
             self.making = true;
-            self.request(super::command::make(self.address.clone()));
+            self.request(super::command::make(self.address.clone(), serde_json::json!({})));
         }
     }
 
