@@ -133,15 +133,15 @@ def test_a_session_is_opened_at_its_end(t):
     server = t.server()
     client = server.client("/unified")
     client.checked = False
-    for number in range(120):
+    for number in range(60):
         client.ws.send(json.dumps({"type": "user_message", "session_id": "long",
                                    "content": f"say: answer {number} of many"}))
         while client.recv()["type"] != "turn_completed":
             pass
     terminal = open_terminal(t, "--session", "long", server=server)
-    seen = terminal.has("… what was before is not shown", "\nanswer 119 of many\n")
+    seen = terminal.has("… what was before is not shown", "\nanswer 59 of many\n")
     assert "answer 3 of many" not in seen, "the beginning is not shown"
-    eq(seen.count("\nanswer 119 of many\n"), 1, "times that the end is shown")
+    eq(seen.count("\nanswer 59 of many\n"), 1, "times that the end is shown")
     terminal.turn("say: and on")
 
 

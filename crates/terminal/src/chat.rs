@@ -242,6 +242,7 @@ impl Chat {
             let lines = self.story.take(Event::of(frame), Moment::Before);
             self.done.extend(lines);
         }
+        self.armed_at = self.story.is_asked().then(|| Instant::now() + ARMING);
         let link = Link::open(self.address.clone(), id, since, Patience::Endless);
         self.link = Some(link);
         let left = self.session.replace(id.to_owned());

@@ -77,6 +77,9 @@ pub fn run(options: Options) -> ExitCode {
         Ok(address) => address,
         Err(problem) => return complain(Exit::Usage, &problem).into(),
     };
+    if address.shows_token_openly() {
+        tell("warning: the token goes over the network unencrypted; https:// would not show it");
+    }
     if let Some(problem) = wrong_session(&options) {
         return complain(Exit::Usage, &problem).into();
     }

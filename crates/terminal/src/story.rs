@@ -102,6 +102,10 @@ impl Story {
     }
 
     pub fn take(&mut self, event: Event, moment: Moment) -> Vec<Line> {
+        if self.working.is_none() && event.is_work() {
+            // Its beginning is further back than what this client was shown.
+            self.working = Some(Working { since: None });
+        }
         match event {
             Event::AssistantMessage { text, is_final } => self.answer(&text, is_final),
             Event::AssistantReasoning { text } => self.thought(&text),

@@ -44,8 +44,13 @@ impl Chat {
             self.outbox.retain(|(id, _)| id != seen);
         }
         let was_asked = self.asked_id();
+        let was_working = self.story.is_working();
         let lines = self.story.take(event, Moment::Now(Instant::now()));
         self.done.extend(lines);
+        if was_working && !self.story.is_working() {
+            // What was said of the turn is over with it.
+            self.hint.clear();
+        }
         let is_asked = self.asked_id();
         if is_asked != was_asked {
             self.next_ask(is_asked);
