@@ -28,6 +28,8 @@ const FRAMES_DEFAULT: u64 = 200;
 const FRAMES_MAX: u64 = 1_000;
 /// Of a page, unless its one entry has more.
 const PAGE_BYTES_MAX: usize = 2 * 1024 * 1024;
+/// Entries that are read and rendered at once, if turns are short.
+const CHUNK_ENTRIES: u64 = 256;
 /// Entries of another program's file that are rendered at once; each stands for itself.
 const ADOPTED_ENTRIES: u64 = 256;
 
@@ -87,9 +89,9 @@ impl History {
         let last = upto.min(found.head);
         let mut page = Page::new(wanted.limit, PAGE_BYTES_MAX);
         let mut end = last;
-        let mut turns = found.turns.iter();
+        let mut turns = found.turns.as_slice();
         while end > Seq::NONE && !page.is_full() {
-            let from = match turns.next() {
+            let from = match next_chunk(&mut turns, end) {
                 Some(turn) => turn.before(),
                 None if found.is_all => self.adopted_start(end).await?,
                 None => break,
@@ -137,6 +139,15 @@ impl History {
         let is_adopted = first.iter().all(|entry| matches!(entry.event, Event::Adopted { .. }));
         Ok(if is_adopted { from } else { Seq::NONE })
     }
+}
+
+/// The turn that the next chunk begins with. Short turns are read together, a long one by itself.
+fn next_chunk(turns: &mut &[Seq], end: Seq) -> Option<Seq> {
+    let near = turns.iter().take_while(|turn| end.0.saturating_sub(turn.0) < CHUNK_ENTRIES);
+    let count = near.count().max(1).min(turns.len());
+    let (chunk, older) = turns.split_at(count);
+    *turns = older;
+    chunk.last().copied()
 }
 
 /// The message that an entry names.
