@@ -240,6 +240,14 @@ def test_what_a_failed_attempt_wrote_is_no_answer(s):
     assert "retrying" in err, err
 
 
+def test_a_message_that_is_too_long_is_not_sent(t):
+    server = t.server(env={"MAX_MESSAGE_BYTES": 4096})
+    code, out, err = piped(t, server, stdin="say: " + "x" * 5000)
+    eq((code, out), (2, ""))
+    assert "MAX_MESSAGE_BYTES" in err and "4096" in err, err
+    eq(sessions(server), [], "sessions")
+
+
 def test_a_wait_for_input_is_told(t):
     server = t.server()
     run = Piped(t, server, "say: x", stdin=subprocess.PIPE)

@@ -48,7 +48,6 @@ const FRAMES_SHOWN: usize = 200;
 pub async fn run(address: Address, options: Options) -> Exit {
     let about = match rest::get(&address, "/about").await {
         Ok(about) => about,
-        Err(trouble) if trouble.is_not_found() => Value::Null,
         Err(trouble) => return complain(Exit::Lost, &trouble.says(&address)),
     };
     let opened = match &options.session {

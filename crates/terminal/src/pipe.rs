@@ -17,7 +17,9 @@ use crate::link::{Link, Patience, Told};
 use crate::past::{Past, make_session};
 use crate::text::{clean, lines};
 use crate::wire::{Event, message as frame};
-use crate::{Exit, Options, SIGINT, SIGPIPE, SIGTERM, complain, own_name, tell, tty};
+use crate::{
+    Exit, Options, SIGINT, SIGPIPE, SIGTERM, complain, own_name, rest, tell, too_long, tty,
+};
 
 const NOBODY: &str = "Nobody could be asked: this client runs without a terminal. Go on without \
                       it, or say what would be needed.";
@@ -39,6 +41,13 @@ pub async fn run(address: Address, options: Options) -> Exit {
         Ok(message) => message,
         Err(problem) => return complain(Exit::Usage, &problem),
     };
+    let about = match rest::get(&address, "/about").await {
+        Ok(about) => about,
+        Err(trouble) => return complain(Exit::Lost, &trouble.says(&address)),
+    };
+    if let Some(problem) = too_long(&message, &about) {
+        return complain(Exit::Usage, &problem);
+    }
     let (session, since) = match session(&address, &options).await {
         Ok(session) => session,
         Err((exit, problem)) => return complain(exit, &problem),

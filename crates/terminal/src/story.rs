@@ -9,7 +9,7 @@ mod tool;
 
 use std::time::{Duration, Instant};
 
-use crate::markdown::Markdown;
+use crate::markdown::{Markdown, OPEN_LINE_BYTES_MAX, cut};
 use crate::style::{Line, Style};
 use crate::text::lines;
 use crate::wire::{Event, Facts, Todo, TurnStarted};
@@ -234,6 +234,10 @@ impl Story {
                 let whole = std::mem::replace(open, rest);
                 let whole = whole.trim_end_matches('\n');
                 done.extend(lines(whole).filter(|line| !line.is_empty()).map(thought_line));
+            }
+            if open.len() > OPEN_LINE_BYTES_MAX {
+                let rest = open.split_off(cut(open));
+                done.push(thought_line(&std::mem::replace(open, rest)));
             }
         }
         done

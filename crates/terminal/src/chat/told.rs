@@ -43,6 +43,10 @@ impl Chat {
         if let Some(seen) = seen {
             self.outbox.retain(|(id, _)| id != seen);
         }
+        if let Event::Error { .. } = &event {
+            // It may be about an answer.
+            self.story.unanswer();
+        }
         let was_asked = self.asked_id();
         let was_working = self.story.is_working();
         let lines = self.story.take(event, Moment::Now(Instant::now()));
