@@ -112,7 +112,8 @@ class Terminal:
         return self.until(lambda seen: all(text in seen for text in texts), texts, self.all)
 
     def ready(self):
-        self.shows("Ctrl-D leaves", "›")
+        """It listens."""
+        self.has("Ctrl-D leaves", "\n›")
         return self
 
     def turn(self, text):

@@ -131,6 +131,20 @@ def test_interrupting_withdraws_what_is_asked(t):
 
 
 @talks
+def test_what_was_asked_before_is_asked_who_comes(s):
+    server = s.server()
+    client = s.unified(session="open")
+    client.asked("run: touch a\nsay: rest")
+    terminal = open_terminal(s.t, "--session", "open", server=server)
+    terminal.shows(KEYS, "waiting for you")
+    eq(terminal.all().count("needs your leave"), 1, "times that it is asked")
+    terminal.key("y")
+    terminal.has("✓ allowed", "\nrest\n")
+    client.until_end()
+    eq(files(s.t), ["a"], "files")
+
+
+@talks
 def test_another_client_was_faster(s):
     server = s.server()
     terminal = open_terminal(s.t, server=server)

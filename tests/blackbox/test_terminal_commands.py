@@ -49,10 +49,13 @@ def test_mode_model_agent_and_title(t):
     terminal.shows("the mode is manual", "acceptEdits")
     terminal.say("/model")
     terminal.shows("the model is offline")
-    terminal.turn("say: x")
+    # A setting makes the session.
     terminal.say("/mode acceptEdits")
-    terminal.has("the mode is acceptEdits now")
     terminal.shows("acceptEdits · offline · react")
+    terminal.turn("say: x")
+    terminal.say("/mode plan")
+    terminal.has("the mode is plan now")
+    terminal.shows("plan · offline · react")
     terminal.say("/agent dup")
     terminal.has("the agent is dup now")
     terminal.say("/model nothing-like-it")
@@ -110,19 +113,35 @@ def test_sessions_are_listed_searched_and_opened(s):
     client.until_end()
 
 
+@talks
+def test_a_session_is_opened_in_mid_turn(s):
+    server = s.server()
+    client = s.unified(session="busy", complete=False)
+    client.turn("say: an earlier answer")
+    client.say("stream: 300 20 10")
+    client.until("assistant_message")
+    terminal = open_terminal(s.t, "--session", "busy", server=server)
+    terminal.shows("working")
+    seen = terminal.until(lambda seen: seen.count("tokens in") == 2, "the end", terminal.all)
+    eq(seen.count("› stream:"), 1, "times that the message is shown")
+    text = "".join(seen[seen.index("0000000 "):seen.rindex("✓")].split())
+    eq(text, "".join(f"{number:07}" for number in range(750)), "what was streamed")
+    client.until_end()
+
+
 def test_a_session_is_opened_at_its_end(t):
     server = t.server()
     client = server.client("/unified")
     client.checked = False
-    for number in range(120):
+    for number in range(60):
         client.ws.send(json.dumps({"type": "user_message", "session_id": "long",
                                    "content": f"say: answer {number} of many"}))
         while client.recv()["type"] != "turn_completed":
             pass
     terminal = open_terminal(t, "--session", "long", server=server)
-    seen = terminal.has("… what was before is not shown", "\nanswer 119 of many\n")
+    seen = terminal.has("… what was before is not shown", "\nanswer 59 of many\n")
     assert "answer 3 of many" not in seen, "the beginning is not shown"
-    eq(seen.count("\nanswer 119 of many\n"), 1, "times that the end is shown")
+    eq(seen.count("\nanswer 59 of many\n"), 1, "times that the end is shown")
     terminal.turn("say: and on")
 
 

@@ -1,13 +1,16 @@
 """The terminal client when the server is killed, started again, or stays away."""
 
+import contextlib
 import json
 import os
 import re
 import signal
+import socket
+import threading
 
 from harness import eq
 from talk import talks
-from terminal import Piped, Terminal, open_terminal, only_session
+from terminal import Piped, Terminal, only_session, open_terminal, piped
 
 LONG = "stream: 100000 20 5"
 
@@ -138,6 +141,43 @@ def test_a_pipe_outlives_the_server(t):
     eq(places, sorted(places), "places")
     ids = [f["id"] for f in frames if f["type"] not in ("session_init", "control_request")]
     eq(len(ids), len(set(ids)), "no frame comes twice")
+
+
+def cutting(t, server, most):
+    """An address from which connections lead to the server, and are cut after so many bytes."""
+    front = socket.create_server(("127.0.0.1", 0))
+    t.closing.append(front.close)
+
+    def copy(source, sink, most):
+        with contextlib.suppress(OSError):
+            while most > 0 and (data := source.recv(min(most, 4096))):
+                sink.sendall(data)
+                most -= len(data)
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def accept():
+        with contextlib.suppress(OSError):
+            while True:
+                stream, _ = front.accept()
+                back = server.socket()
+                back.settimeout(None)
+                threading.Thread(target=copy, args=(stream, back, 1 << 30), daemon=True).start()
+                threading.Thread(target=copy, args=(back, stream, most), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    return f"http://127.0.0.1:{front.getsockname()[1]}"
+
+
+def test_a_connection_that_is_cut_again_and_again(t):
+    """Every cut is inside a frame or between two; nothing is lost or doubled by any."""
+    server = t.server()
+    for most in (2500, 3333, 6001):
+        code, out, err = piped(t, None, "--url", cutting(t, server, most), "stream: 60 40 20")
+        assert "trying again" in err, err
+        want = "".join(f"{number:07} " for number in range(300)).rstrip()
+        eq((code, out.rstrip()), (0, want), f"the answer, cut after {most} bytes")
 
 
 def test_a_connection_lost_for_good_is_4(t):

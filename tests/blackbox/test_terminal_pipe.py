@@ -1,14 +1,24 @@
 """The terminal client without a terminal: what goes where, and the exit status."""
 
+import contextlib
+import datetime
 import http.server
+import ipaddress
 import json
 import signal
 import socket
+import ssl
 import subprocess
 import threading
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
 from harness import eq
 from talk import of, talks
+from test_model_faults import begin
 from terminal import Piped, Terminal, environment, piped, session_of, sessions
 
 NOBODY = "Nobody could be asked"
@@ -147,8 +157,9 @@ def test_a_token_is_shown_and_kept_secret(t):
 @talks
 def test_interrupted_elsewhere_is_5(s):
     server = s.server()
-    run = Piped(s.t, server, "--session", "shared", "--new", "stream: 100000 10 20")
-    client = s.watcher("shared", complete=False)
+    client = s.unified(session="shared", complete=False)
+    client.turn("say: before")
+    run = Piped(s.t, server, "--session", "shared", "stream: 100000 10 20")
     client.until("assistant_message")
     client.send("interrupt", reason="not now")
     code, out, err = run.end()
@@ -160,8 +171,9 @@ def test_interrupted_elsewhere_is_5(s):
 @talks
 def test_ctrl_c_interrupts_the_turn_and_is_130(s):
     server = s.server()
-    run = Piped(s.t, server, "--session", "shared", "--new", "stream: 100000 10 20")
-    client = s.watcher("shared", complete=False)
+    client = s.unified(session="shared", complete=False)
+    client.turn("say: before")
+    run = Piped(s.t, server, "--session", "shared", "stream: 100000 10 20")
     client.until("assistant_message")
     run.process.send_signal(signal.SIGINT)
     code, _, _ = run.end()
@@ -218,12 +230,22 @@ def test_hostile_output_on_a_terminal_and_exact_output_in_a_pipe(t):
     terminal.shows("\na␛[2J␛]0;pwned␇b")
 
 
-def test_what_a_failed_attempt_wrote_is_no_answer(t):
-    server = t.server()
-    code, out, err = piped(t, server, "stream: 2 10 1\n& cut:\nsay: whole")
-    eq(code, 0, "exit status")
-    assert "whole\n" == out or out.endswith("whole\n"), out
+@talks
+def test_what_a_failed_attempt_wrote_is_no_answer(s):
+    model = begin(s, "responses", MODEL_RETRIES=2)
+    answer = {"blocks": [{"say": "Alpha bravo charlie."}]}
+    model.script([{**answer, "cut_block": [0, 11]}, answer])
+    code, out, err = piped(s.t, s.last, "go")
+    eq((code, out), (0, "Alpha bravo charlie.\n"))
     assert "retrying" in err, err
+
+
+def test_a_message_that_is_too_long_is_not_sent(t):
+    server = t.server(env={"MAX_MESSAGE_BYTES": 4096})
+    code, out, err = piped(t, server, stdin="say: " + "x" * 5000)
+    eq((code, out), (2, ""))
+    assert "MAX_MESSAGE_BYTES" in err and "4096" in err, err
+    eq(sessions(server), [], "sessions")
 
 
 def test_a_wait_for_input_is_told(t):
@@ -239,3 +261,68 @@ def test_the_help_says_how_it_ends(t):
     eq(shown.returncode, 0, "exit code")
     for words in ("Exit status: 0 done", "POLYLOOP_TOKEN", "POLYLOOP_URL", "--session <ID>", "--json"):
         assert words in shown.stdout, shown.stdout
+
+
+def certificate(directory):
+    """A certificate for 127.0.0.1, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = (x509.CertificateBuilder().subject_name(name).issuer_name(name)
+            .public_key(key.public_key()).serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(days=1))
+            .not_valid_after(now + datetime.timedelta(days=1)).add_extension(address, False)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), True)
+            .sign(key, hashes.SHA256()))
+    files = directory / "cert.pem", directory / "key.pem"
+    files[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    files[1].write_bytes(key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption()))
+    return files
+
+
+def test_https_is_spoken_and_certificates_are_checked(t):
+    server = t.server()
+    cert, key = certificate(t.dir)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cert, key)
+    front = socket.create_server(("127.0.0.1", 0))
+    t.closing.append(front.close)
+    threading.Thread(target=forward, args=(front, context, server), daemon=True).start()
+    url = f"https://127.0.0.1:{front.getsockname()[1]}"
+    code, out, err = piped(t, None, "--url", url, "say: x", env={"SSL_CERT_FILE": cert})
+    eq((code, out), (0, "x\n"), f"status and answer; {err}")
+    code, _, err = piped(t, None, "--url", url, "say: x")
+    eq(code, 4, "exit status with a certificate that nobody vouches for")
+    assert "certificate" in err, err
+
+
+def forward(front, context, server):
+    """What comes over TLS goes on to the server, and back."""
+    while True:
+        try:
+            stream, _ = front.accept()
+        except OSError:
+            return
+        threading.Thread(target=serve, args=(stream, context, server), daemon=True).start()
+
+
+def serve(stream, context, server):
+    try:
+        stream = context.wrap_socket(stream, server_side=True)
+    except OSError:
+        return
+    back = server.socket()
+    back.settimeout(None)
+
+    def copy(source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+
+    other = threading.Thread(target=copy, args=(back, stream), daemon=True)
+    other.start()
+    copy(stream, back)

@@ -394,6 +394,20 @@ mod tests {
     }
 
     #[test]
+    fn a_chat_has_its_words_and_shows_no_token() {
+        let words = ["polyloop", "chat", "--session", "s", "--new", "--token", "hunter2", "a", "b"];
+        let cli = Cli::try_parse_from(words).unwrap();
+        assert!(!format!("{cli:?}").contains("hunter2"), "{cli:?}");
+        let Command::Chat(args) = cli.command else { panic!("not chat") };
+        let options = polyloop_terminal::Options::from(args);
+        assert_eq!(options.message, ["a", "b"]);
+        assert_eq!(options.session.as_deref(), Some("s"));
+        assert_eq!(options.token.as_deref(), Some("hunter2"));
+        assert!(options.new && !options.json);
+        assert!(Cli::try_parse_from(["polyloop", "chat", "--new"]).is_err());
+    }
+
+    #[test]
     fn wrong_words_are_refused() {
         let cases: [(&[&str], ErrorKind); 6] = [
             (&["sevre"], ErrorKind::InvalidSubcommand),

@@ -1,6 +1,7 @@
 //! Where the server is, and how a connection to it is made.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -67,6 +68,13 @@ impl Address {
             return Err("the token has characters that no token has".to_owned());
         }
         Ok(Address { tls, host: host.to_owned(), port, base: base.to_owned(), token })
+    }
+
+    /// Whether others on the way could read the token.
+    pub fn shows_token_openly(&self) -> bool {
+        let here = self.host == "localhost"
+            || self.host.trim_matches(['[', ']']).parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
+        self.token.is_some() && !self.tls && !here
     }
 
     /// For people.
@@ -166,6 +174,11 @@ mod tests {
         let address = Address::parse("http://h", Some("secret-token".into())).unwrap();
         assert!(!format!("{address:?}").contains("secret"));
         assert!(Address::parse("http://h", Some("a\r\nb: c".into())).is_err());
+        assert!(address.shows_token_openly());
+        for url in ["https://h", "http://127.0.0.1:1", "http://[::1]:1", "http://localhost"] {
+            let address = Address::parse(url, Some("secret-token".into())).unwrap();
+            assert!(!address.shows_token_openly(), "{url}");
+        }
     }
 
     #[test]

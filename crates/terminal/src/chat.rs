@@ -7,6 +7,7 @@ mod act;
 mod answer;
 mod command;
 mod panel;
+mod told;
 
 use std::collections::VecDeque;
 use std::io::Stdout;
@@ -47,7 +48,6 @@ const FRAMES_SHOWN: usize = 200;
 pub async fn run(address: Address, options: Options) -> Exit {
     let about = match rest::get(&address, "/about").await {
         Ok(about) => about,
-        Err(trouble) if trouble.is_not_found() => Value::Null,
         Err(trouble) => return complain(Exit::Lost, &trouble.says(&address)),
     };
     let opened = match &options.session {
@@ -241,6 +241,7 @@ impl Chat {
             let lines = self.story.take(Event::of(frame), Moment::Before);
             self.done.extend(lines);
         }
+        self.armed_at = self.story.is_asked().then(|| Instant::now() + ARMING);
         let link = Link::open(self.address.clone(), id, since, Patience::Endless);
         self.link = Some(link);
         let left = self.session.replace(id.to_owned());
@@ -326,80 +327,6 @@ impl Chat {
         }
         if let Some(link) = self.link.take() {
             link.close().await;
-        }
-    }
-
-    fn told(&mut self, told: Told) {
-        match told {
-            Told::Frame(frame) => self.event(Event::read(&frame)),
-            Told::Up => {
-                if let Connection::Down { .. } = self.connection {
-                    let lines = self.story.note("connected again");
-                    self.done.extend(lines);
-                }
-                self.connection = Connection::Up;
-                self.story.unanswer();
-            }
-            Told::Lost { why, again_in } => {
-                self.connection = Connection::Down { why, again_at: Instant::now() + again_in };
-            }
-            Told::GaveUp { why } => {
-                self.link = None;
-                self.connection = Connection::None;
-                self.session = None;
-                let lines = self.story.complain(&format!("the session cannot be reached: {why}"));
-                self.done.extend(lines);
-            }
-        }
-    }
-
-    fn event(&mut self, event: Event) {
-        let seen = match &event {
-            Event::TurnStarted(started) => started.client_ref.as_ref(),
-            Event::MessageQueued { client_ref, .. } | Event::Error { client_ref, .. } => {
-                client_ref.as_ref()
-            }
-            _ => None,
-        };
-        if let Some(seen) = seen {
-            self.outbox.retain(|(id, _)| id != seen);
-        }
-        let was_asked = self.asked_id();
-        let lines = self.story.take(event, Moment::Now(Instant::now()));
-        self.done.extend(lines);
-        let is_asked = self.asked_id();
-        if is_asked != was_asked {
-            self.next_ask(is_asked);
-        }
-    }
-
-    fn asked_id(&mut self) -> Option<String> {
-        self.story.asked().map(|ask| ask.id.clone())
-    }
-
-    /// Something else is asked than before, or nothing any more.
-    fn next_ask(&mut self, asked: Option<String>) {
-        // It was meant for what is gone.
-        self.letter = None;
-        if self.purpose != Purpose::Message {
-            // Its request is gone.
-            self.purpose = Purpose::Message;
-            self.editor.set("");
-        }
-        match asked {
-            Some(_) => self.armed_at = Some(Instant::now() + ARMING),
-            None => {
-                self.armed_at = None;
-                self.bring_back();
-            }
-        }
-    }
-
-    /// The line that was put aside stands there again.
-    fn bring_back(&mut self) {
-        if self.editor.is_empty() && !self.aside.is_empty() {
-            let line = std::mem::take(&mut self.aside);
-            self.editor.set(&line);
         }
     }
 

@@ -179,7 +179,7 @@ impl Editor {
     fn up(&mut self, history: &History) {
         let start = self.line_start();
         if start > 0 {
-            return self.to_line(start - 1);
+            return self.move_to_line(start - 1);
         }
         let at = self.back.as_ref().map_or(0, |(at, _)| at + 1);
         let Some(earlier) = history.back(at) else { return };
@@ -196,7 +196,7 @@ impl Editor {
         if end < self.text.len() {
             let column = self.column();
             self.cursor = end + 1;
-            return self.to_column(column);
+            return self.move_to_column(column);
         }
         match self.back.take() {
             None => {}
@@ -213,14 +213,14 @@ impl Editor {
     }
 
     /// To the same column of the line that ends there.
-    fn to_line(&mut self, end: usize) {
+    fn move_to_line(&mut self, end: usize) {
         let column = self.column();
         self.cursor = end;
         self.cursor = self.line_start();
-        self.to_column(column);
+        self.move_to_column(column);
     }
 
-    fn to_column(&mut self, column: usize) {
+    fn move_to_column(&mut self, column: usize) {
         for _ in 0..column {
             if self.cursor == self.line_end() {
                 return;

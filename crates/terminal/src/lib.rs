@@ -25,6 +25,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use address::{Address, URL_DEFAULT, is_session_id};
+use serde_json::Value;
 
 /// What the command line says.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +66,9 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// What the number of a message adds to its frame.
+const MESSAGE_BYTES_SPARE: u64 = 32;
+
 const SIGINT: u8 = 2;
 const SIGPIPE: u8 = 13;
 const SIGHUP: u8 = 1;
@@ -77,6 +81,9 @@ pub fn run(options: Options) -> ExitCode {
         Ok(address) => address,
         Err(problem) => return complain(Exit::Usage, &problem).into(),
     };
+    if address.shows_token_openly() {
+        tell("warning: the token goes over the network unencrypted; https:// would not show it");
+    }
     if let Some(problem) = wrong_session(&options) {
         return complain(Exit::Usage, &problem).into();
     }
@@ -121,6 +128,15 @@ fn complain(exit: Exit, problem: &str) -> Exit {
 /// A line on standard error. That nobody reads it is no reason to fail.
 fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}", text::clean(line));
+}
+
+/// Why a message is more than the server takes, if it is: it would close the connection.
+fn too_long(text: &str, about: &Value) -> Option<String> {
+    let most = about["limits"]["message_bytes"].as_u64()?;
+    let fields = serde_json::json!({ "content": text });
+    let bytes = wire::message("user_message", &own_name(), fields).len() as u64;
+    let says = format!("the message has {bytes} bytes with its frame, and the server takes {most}");
+    (bytes + MESSAGE_BYTES_SPARE > most).then(|| format!("{says} (its MAX_MESSAGE_BYTES)"))
 }
 
 /// An id for this client's messages that no other client has.

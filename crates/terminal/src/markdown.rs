@@ -10,7 +10,7 @@ use crate::style::{Colour, Line, Style};
 use crate::text::lines;
 
 /// A longer line is given out in pieces, so that it is not drawn again for every word.
-const OPEN_LINE_BYTES_MAX: usize = 8 * 1024;
+pub const OPEN_LINE_BYTES_MAX: usize = 8 * 1024;
 const RULE: &str = "────────────────";
 const HEADING: Style = Style::coloured(Colour::Magenta).bold();
 
@@ -95,7 +95,7 @@ impl Markdown {
 }
 
 /// Where a long line may be given out: behind its last blank, or between characters.
-fn cut(line: &str) -> usize {
+pub fn cut(line: &str) -> usize {
     match line.rfind(' ') {
         Some(at) => at + 1,
         None => line.len(),

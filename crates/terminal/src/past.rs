@@ -1,6 +1,6 @@
 //! What was in a session before this client came to it, and how a new one is made.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::Exit;
 use crate::address::Address;
@@ -52,8 +52,8 @@ impl Past {
     }
 }
 
-/// A new session; its id.
-pub async fn make_session(address: &Address) -> Result<String, Trouble> {
-    let made = rest::post(address, "/sessions", Some(json!({}))).await?;
+/// A new session with these settings; its id.
+pub async fn make_session(address: &Address, settings: Value) -> Result<String, Trouble> {
+    let made = rest::post(address, "/sessions", Some(settings)).await?;
     Ok(made["id"].as_str().unwrap_or_default().to_owned())
 }

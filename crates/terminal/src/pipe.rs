@@ -17,7 +17,9 @@ use crate::link::{Link, Patience, Told};
 use crate::past::{Past, make_session};
 use crate::text::{clean, lines};
 use crate::wire::{Event, message as frame};
-use crate::{Exit, Options, SIGINT, SIGPIPE, SIGTERM, complain, own_name, tell, tty};
+use crate::{
+    Exit, Options, SIGINT, SIGPIPE, SIGTERM, complain, own_name, rest, tell, too_long, tty,
+};
 
 const NOBODY: &str = "Nobody could be asked: this client runs without a terminal. Go on without \
                       it, or say what would be needed.";
@@ -39,6 +41,13 @@ pub async fn run(address: Address, options: Options) -> Exit {
         Ok(message) => message,
         Err(problem) => return complain(Exit::Usage, &problem),
     };
+    let about = match rest::get(&address, "/about").await {
+        Ok(about) => about,
+        Err(trouble) => return complain(Exit::Lost, &trouble.says(&address)),
+    };
+    if let Some(problem) = too_long(&message, &about) {
+        return complain(Exit::Usage, &problem);
+    }
     let (session, since) = match session(&address, &options).await {
         Ok(session) => session,
         Err((exit, problem)) => return complain(exit, &problem),
@@ -61,7 +70,7 @@ async fn session(address: &Address, options: &Options) -> Result<(String, String
             Ok((id.clone(), past.since))
         }
         None => {
-            let made = make_session(address).await;
+            let made = make_session(address, json!({})).await;
             let id = made.map_err(|trouble| (Exit::Lost, trouble.says(address)))?;
             Ok((id, "0".to_owned()))
         }
@@ -186,13 +195,10 @@ impl Pipe {
                 tell("the session is busy; the message waits for its turn");
                 self.stage = Stage::Queued(message_id);
             }
-            Event::MessageDropped { message_id, .. } => {
-                if self.stage == Stage::Queued(message_id) {
-                    return Some(complain(
-                        Exit::Interrupted,
-                        "the message was taken out elsewhere",
-                    ));
-                }
+            Event::MessageDropped { message_id, .. }
+                if self.stage == Stage::Queued(message_id.clone()) =>
+            {
+                return Some(complain(Exit::Interrupted, "the message was taken out elsewhere"));
             }
             Event::SessionInfo(facts) if facts.status.as_deref() == Some("paused") => {
                 if let Stage::Queued(_) = self.stage {

@@ -63,9 +63,10 @@ const fn command(
 }
 
 impl Slash {
-    /// None for a line that is no command; an error for one that nobody knows.
+    /// None for a line that is no command; an error for one that nobody knows. A blank before it
+    /// makes a command a message.
     pub fn read(line: &str) -> Option<Result<Slash, String>> {
-        let rest = line.trim().strip_prefix('/')?;
+        let rest = line.strip_prefix('/')?;
         // Paths and comments are messages.
         let name = rest.split(char::is_whitespace).next().unwrap_or_default();
         if name.is_empty() || name.contains('/') || line.contains('\n') {
@@ -87,7 +88,7 @@ fn unknown(name: &str) -> String {
     });
     let like: Vec<String> = like.map(|command| format!("/{}", command.name)).collect();
     match like.as_slice() {
-        [] => format!("/{name} is no command; /help lists them"),
+        [] => format!("/{name} is no command; /help lists them, a blank before it says it"),
         like => format!("/{name} is no command; did you mean {}?", like.join(" or ")),
     }
 }
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(Slash::read("/mode auto "), Some(Ok(Slash::Mode("auto".into()))));
         assert_eq!(Slash::read("/quit"), Some(Ok(Slash::Quit)));
         assert_eq!(Slash::read("/title a b"), Some(Ok(Slash::Title("a b".into()))));
-        for line in ["hello", "/etc/passwd is what?", "/ alone", "/help\nand more"] {
+        for line in ["hello", "/etc/passwd is what?", "/ alone", "/help\nand more", " /help"] {
             assert_eq!(Slash::read(line), None, "{line}");
         }
     }

@@ -9,7 +9,7 @@ mod tool;
 
 use std::time::{Duration, Instant};
 
-use crate::markdown::Markdown;
+use crate::markdown::{Markdown, OPEN_LINE_BYTES_MAX, cut};
 use crate::style::{Line, Style};
 use crate::text::lines;
 use crate::wire::{Event, Facts, Todo, TurnStarted};
@@ -102,6 +102,10 @@ impl Story {
     }
 
     pub fn take(&mut self, event: Event, moment: Moment) -> Vec<Line> {
+        if self.working.is_none() && event.is_work() {
+            // Its beginning is further back than what this client was shown.
+            self.working = Some(Working { since: None });
+        }
         match event {
             Event::AssistantMessage { text, is_final } => self.answer(&text, is_final),
             Event::AssistantReasoning { text } => self.thought(&text),
@@ -231,6 +235,10 @@ impl Story {
                 let whole = whole.trim_end_matches('\n');
                 done.extend(lines(whole).filter(|line| !line.is_empty()).map(thought_line));
             }
+            if open.len() > OPEN_LINE_BYTES_MAX {
+                let rest = open.split_off(cut(open));
+                done.push(thought_line(&std::mem::replace(open, rest)));
+            }
         }
         done
     }
@@ -277,9 +285,9 @@ impl Story {
         for card in std::mem::take(&mut self.cards) {
             done.extend(card.ended(false, ""));
         }
-        self.gap = false;
         done.push(Line::new());
         done.extend(lines);
+        self.gap = true;
         done
     }
 
@@ -311,7 +319,9 @@ impl Story {
         let Some(at) = self.asks.iter().position(|ask| ask.id == id) else { return Vec::new() };
         let ask = self.asks.remove(at);
         let by = by.filter(|_| !ask.answered);
-        self.block(vec![tell::settled(decision, by, message)])
+        let done = self.block(vec![tell::settled(decision, by, message)]);
+        self.gap = true;
+        done
     }
 
     fn dropped(&mut self, id: &str, by: Option<&str>) -> Vec<Line> {

@@ -238,6 +238,20 @@ impl Event {
         serde_json::from_str(frame).unwrap_or(Event::Other)
     }
 
+    /// Whether it happens only while a turn runs.
+    pub fn is_work(&self) -> bool {
+        matches!(
+            self,
+            Event::AssistantMessage { .. }
+                | Event::AssistantReasoning { .. }
+                | Event::ToolStarted { .. }
+                | Event::CommandOutput { .. }
+                | Event::ControlRequest(_)
+                | Event::AskUserQuestion { .. }
+                | Event::ExitPlanMode { .. }
+        )
+    }
+
     pub fn of(value: Value) -> Event {
         serde_json::from_value(value).unwrap_or(Event::Other)
     }

@@ -7,7 +7,7 @@ use crate::editor::Outcome;
 use crate::keys::Key;
 use crate::slash::{Slash, complete};
 use crate::style::{Line, Style};
-use crate::{Exit, SIGINT, tty};
+use crate::{Exit, SIGINT, too_long, tty};
 
 impl Chat {
     pub(super) fn key(&mut self, key: Key) {
@@ -63,7 +63,9 @@ impl Chat {
             self.cancel_purpose();
         } else if self.story.is_asked() && !self.editor.is_empty() {
             // The line waits until the request is answered.
-            self.aside = self.editor.take();
+            let line = self.editor.take();
+            self.aside =
+                if self.aside.is_empty() { line } else { format!("{}\n{line}", self.aside) };
             self.armed_at = Some(Instant::now());
         } else if self.story.is_working() && !self.story.is_asked() && self.editor.is_empty() {
             self.interrupt();
@@ -136,6 +138,10 @@ impl Chat {
 
     /// Says something in the session, which is made if there is none yet.
     pub(super) fn send(&mut self, text: &str) {
+        if let Some(problem) = too_long(text, &self.about) {
+            self.editor.set(text);
+            return self.hint(&problem);
+        }
         self.sent += 1;
         let id = format!("{}{}", self.own, self.sent);
         if let Some(link) = &self.link {
@@ -144,7 +150,7 @@ impl Chat {
         self.outbox.push_back((id, text.to_owned()));
         if self.link.is_none() && !self.making {
             self.making = true;
-            self.request(super::command::make(self.address.clone()));
+            self.request(super::command::make(self.address.clone(), serde_json::json!({})));
         }
     }
 

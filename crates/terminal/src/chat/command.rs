@@ -53,13 +53,18 @@ impl Chat {
         }
     }
 
-    /// There is nothing yet that it could be about; settings make a session.
+    /// There is nothing yet that it could be about; a setting makes the session.
     fn without_session(&mut self, command: Slash) {
-        match command {
-            Slash::Mode(_) | Slash::Model(_) | Slash::Agent(_) | Slash::Title(_) => {
-                self.hint("there is no session yet; send a message first, or /open one");
-            }
-            _ => self.hint("there is no session yet; send a message first"),
+        let fields = match command {
+            Slash::Mode(mode) => json!({ "permission_mode": mode }),
+            Slash::Model(model) => json!({ "model": model }),
+            Slash::Agent(agent) => json!({ "agent": agent }),
+            Slash::Title(title) if !title.is_empty() => json!({ "title": title }),
+            _ => return self.hint("there is no session yet; send a message first"),
+        };
+        if !self.making {
+            self.making = true;
+            self.request(make(self.address.clone(), fields));
         }
     }
 
@@ -236,8 +241,8 @@ fn names(models: &Value) -> Vec<String> {
     all.filter_map(|model| model["model"].as_str().map(str::to_owned)).collect()
 }
 
-pub(super) async fn make(address: Address) -> Result<Done, Trouble> {
-    let id = make_session(&address).await?;
+pub(super) async fn make(address: Address, fields: Value) -> Result<Done, Trouble> {
+    let id = make_session(&address, fields).await?;
     Ok(Done::Opened { id, past: Past::none() })
 }
 
