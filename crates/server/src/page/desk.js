@@ -60,7 +60,11 @@ export class Desk {
 
   turn() {
     const { turn, head: told } = this.session;
-    this.parts.composer.state({ running: turn !== null, paused: told.status === 'paused' });
+    this.parts.composer.state({
+      running: turn !== null,
+      paused: told.status === 'paused',
+      since: turn?.isLive ? turn.startedAt : null,
+    });
     this.row();
   }
 

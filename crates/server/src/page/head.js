@@ -49,6 +49,7 @@ export class Head {
     });
     this.meter = new Meter(options);
     this.wire = iconButton('wire', 'Wire view', () => options.wire(), {
+      class: 'wire-button',
       aria: { label: 'Wire view', pressed: 'false' },
     });
     this.more = iconButton('more', 'More', () => menu(this.more, options.entries()), {

@@ -247,6 +247,7 @@ function menuEntries() {
   return actions.entries(session, {
     rename: () => head.edit(),
     fork: () => fork(id),
+    wire: () => showWire(byId('wire').hidden),
     undo: () => actions.undo(id, {}),
     compact: () => tell({ type: 'compact' }),
     archive: () => archive({ id, title: session.head.title }),
