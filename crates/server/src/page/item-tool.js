@@ -24,7 +24,7 @@ export class ToolCard {
     this.title = el('span', { class: 'tool-title' });
     this.note = el('span', { class: 'tool-note' });
     this.time = el('span', { class: 'tool-time' });
-    this.badge = el('span', { class: 'tool-state', role: 'status' });
+    this.badge = el('span', { class: 'tool-state' });
     this.glyph = el('span', { class: 'tool-icon' });
     this.summary = el('summary', {}, this.glyph, this.title, this.note, this.time, this.badge,
       el('span', { class: 'chevron' }, icon('right')));
