@@ -52,8 +52,8 @@ export function totalsNode({ added, removed }) {
     el('span', { class: 'removed', text: `−${removed}`, aria: { label: `${removed} lines removed` }, role: 'img' }));
 }
 
-/// One file's changes.
-export function diffNode({ path, to, operation, rows }) {
+/// One file's changes; `isAlone` where its name stands right above.
+export function diffNode({ path, to, operation, rows }, { isAlone = false } = {}) {
   const shown = folded(rows.filter((row) => row.mark !== '…' || row.where !== undefined), 3);
   const lang = languageOf(to ?? path);
   const body = el('div', { class: 'diff-rows', tabindex: '0', role: 'group', aria: { label: `Changes of ${brief(path)}` } });
@@ -71,7 +71,7 @@ export function diffNode({ path, to, operation, rows }) {
   const name = el('bdi', { class: 'path', text: plain(path) });
   const target = to ? [icon('right'), el('bdi', { class: 'path', text: plain(to) })] : [];
   return el('div', { class: 'diff' },
-    el('div', { class: 'diff-head' }, icon('file'), name, target, word && el('span', { class: 'badge', text: word }), totalsNode(counts(rows))),
+    !isAlone && el('div', { class: 'diff-head' }, icon('file'), name, target, word && el('span', { class: 'badge', text: word }), totalsNode(counts(rows))),
     shown.length ? body : null, more);
 }
 

@@ -13,7 +13,8 @@ const LINES_SHORT = 14;
 
 export class Output {
   constructor(label = 'Output') {
-    this.pre = el('pre', { class: 'output', tabindex: '0', aria: { label } });
+    this.code = el('code');
+    this.pre = el('pre', { class: 'output', tabindex: '0', aria: { label } }, this.code);
     this.earlier = el('button', { type: 'button', class: 'show-more', hidden: true, on: { click: () => this.showEarlier() } });
     this.expand = el('button', { type: 'button', class: 'show-more', hidden: true, aria: { expanded: 'false' }, on: { click: () => this.toggle() } });
     this.node = el('div', { class: 'output-box is-short' }, this.earlier, this.pre, this.expand,
@@ -34,16 +35,15 @@ export class Output {
     const tooLong = text.length - this.from > this.allowed * 2;
     // Escapes and rewritten lines need what came before them.
     const isPlain = grows && !/[\u001b\r\b]/.test(added) && !this.hasStyle;
-    if (grows && isPlain && !tooLong && this.pre.lastChild) this.append(added);
+    if (grows && isPlain && !tooLong && this.code.lastChild) this.append(added);
     else this.draw();
-    this.atEnd();
   }
 
   append(added) {
-    const last = this.pre.lastChild;
+    const last = this.code.lastChild;
     const [run] = runs(added);
     if (last.nodeType === Node.TEXT_NODE && last.length < SHOWN_CHARS) last.appendData(run?.text ?? '');
-    else if (run) this.pre.append(run.text);
+    else if (run) this.code.append(run.text);
     this.covered = this.text.length;
     this.hint();
   }
@@ -55,7 +55,7 @@ export class Output {
     this.from = line > 0 && line - start < 2000 ? line : start;
     const shown = runs(overwritten(this.text.slice(this.from)));
     this.hasStyle = shown.some((run) => run.style !== '') || /[\r\b]/.test(this.text.slice(-2000));
-    this.pre.replaceChildren(...shown.map(({ text, style }) => (style ? el('span', { class: style, text }) : text)));
+    this.code.replaceChildren(...shown.map(({ text, style }) => (style ? el('span', { class: style, text }) : text)));
     this.covered = this.text.length;
     this.hint();
   }
@@ -83,12 +83,8 @@ export class Output {
     this.node.classList.toggle('is-short', this.isShort);
     this.expand.setAttribute('aria-expanded', String(!this.isShort));
     this.hint();
-    this.atEnd();
-  }
-
-  /// The newest lines are what one wants to see of a short view.
-  atEnd() {
-    if (this.isShort) this.pre.scrollTop = this.pre.scrollHeight;
+    // A short view stands at its end by itself; a long one is read from where it begins.
+    this.pre.scrollTop = 0;
   }
 }
 

@@ -1,6 +1,6 @@
 // A tool call as a card: what it is, how it stands, what it prints and changes.
 
-import { el, icon, iconButton } from './dom.js';
+import { el, icon } from './dom.js';
 import { changesOf, diffNode, totals, totalsNode } from './item-diff.js';
 import { Output } from './item-output.js';
 import { codeBlock } from './markdown.js';
@@ -14,6 +14,8 @@ const STATES = {
 };
 // A call that is over and went well is folded, unless its result is what one wants to see.
 const OPEN_WHEN_DONE = new Set(['Bash', 'bash', 'shell', 'Edit', 'MultiEdit', 'Write', 'apply_patch', 'TodoWrite']);
+// What these answer when all went well is what they were given.
+const SHOWN_ALREADY = new Set(['TodoWrite', 'todo_write']);
 const ARGUMENT_CHARS_MAX = 20_000;
 
 export class ToolCard {
@@ -109,7 +111,7 @@ export class ToolCard {
       if (changes.length > 0) {
         this.title.querySelector('.diff-totals')?.remove();
         this.title.append(totalsNode(totals(changes)));
-        return el('div', { class: 'diffs' }, changes.map(diffNode));
+        return el('div', { class: 'diffs' }, changes.map((change) => diffNode(change, { isAlone: changes.length === 1 && item.name !== 'apply_patch' })));
       }
       return argumentsNode(item, this.words);
     });
@@ -129,7 +131,8 @@ export class ToolCard {
 
   drawResult(item) {
     const text = item.error ?? item.result;
-    const key = item.state === 'ended' && text && !repeats(item, text) ? (item.error !== null ? 'error' : 'result') : null;
+    const isNews = text && !repeats(item, text) && !(item.success && (this.isEdit || SHOWN_ALREADY.has(item.name)));
+    const key = item.state === 'ended' && isNews ? (item.error !== null ? 'error' : 'result') : null;
     this.part('result', key, () => {
       const view = new Output(item.error !== null ? 'Error' : 'Result');
       view.node.classList.toggle('is-error', item.error !== null);
@@ -140,7 +143,7 @@ export class ToolCard {
 
   drawFiles(item) {
     const key = item.files.length > 0 ? String(item.files.length) : null;
-    this.part('files', key, () => filesNode(item, this.context));
+    this.part('files', key, () => filesNode(item, this.context, { isShort: this.isEdit }));
   }
 
   get label() { return `Tool: ${this.words?.verb ?? ''} ${this.words?.subject ?? ''}`; }
@@ -178,13 +181,15 @@ function argumentsNode(item, words) {
 
 const OPERATIONS = { create: 'new', update: 'changed', delete: 'deleted' };
 
-export function filesNode({ files: changed, toolId }, context) {
+/// The files that changed; in short where the changes themselves are shown.
+export function filesNode({ files: changed, toolId }, context, { isShort = false } = {}) {
   const rows = changed.slice(0, 100).map(({ path, operation }) => el('li', { class: `file ${operation === 'delete' ? 'removed' : ''}` },
     icon('file'), el('bdi', { class: 'path', text: plain(path), title: brief(path, 400) }), el('span', { class: 'badge', text: OPERATIONS[operation] ?? brief(operation, 20) })));
   if (changed.length > rows.length) rows.push(el('li', { text: `and ${changed.length - rows.length} more` }));
   // A call of ours is named by its place in the log, by which its edits are taken back.
   const seq = Number(/^tool-(\d+)$/.exec(toolId ?? '')?.[1] ?? NaN);
   const undo = Number.isFinite(seq) && context.onUndo
-    ? iconButton('undo', 'Take these edits back', () => context.onUndo({ seq, toolId, files: changed })) : null;
+    ? el('button', { type: 'button', class: 'show-more', title: 'Take these edits back', on: { click: () => context.onUndo({ seq, toolId, files: changed }) } }, icon('undo'), 'Undo') : null;
+  if (isShort) return undo && el('div', { class: 'files is-short-list' }, el('span', { class: 'note', text: `${files(changed.length)} ${changed.every(({ operation }) => operation === 'create') ? 'made' : 'changed'}` }), undo);
   return el('div', { class: 'files' }, el('ul', { aria: { label: 'Changed files' } }, rows), undo);
 }

@@ -3,7 +3,7 @@
 // Shows and never answers; the forms are elsewhere.
 
 import { el, icon } from './dom.js';
-import { Markdown } from './markdown.js';
+import { inline, Markdown } from './markdown.js';
 import { brief, plain, prose } from './shown.js';
 
 const DECISIONS = {
@@ -12,11 +12,15 @@ const DECISIONS = {
   withdrawn: ['undo', 'Withdrawn'],
 };
 
+// A plan is not a call: other words for the same decisions.
+const OF_PLANS = { allow: ['check', 'Approved'], allow_always: ['check', 'Approved'], deny: ['undo', 'Sent back'] };
+
 /// How a request stands or ended, on a line.
-export function outcome({ decision, by, message, context, requestId }, { onWait } = {}) {
+export function outcome({ kind, decision, by, message, context, requestId }, { onWait } = {}) {
   if (!decision) return open('shield', 'Waits for a decision', 'Decide', { context, requestId, onWait });
-  const [glyph, word] = Object.hasOwn(DECISIONS, decision) ? DECISIONS[decision] : ['info', plain(decision)];
-  const words = message && decision !== 'allow' ? `: ${brief(message, 600)}` : '';
+  const known = kind === 'plan' ? { ...DECISIONS, ...OF_PLANS } : DECISIONS;
+  const [glyph, word] = Object.hasOwn(known, decision) ? known[decision] : ['info', plain(decision)];
+  const words = message && (decision !== 'allow' || kind === 'plan') ? `: ${brief(message, 600)}` : '';
   return el('div', { class: `outcome is-${plain(decision)}` }, icon(glyph),
     el('span', {}, word, by ? [' by ', el('bdi', { text: plain(by) })] : '', words));
 }
@@ -25,7 +29,7 @@ function open(glyph, words, act, { context, requestId, onWait }) {
   const risk = context?.risk_level;
   const level = { high: 'bad', medium: 'warn' }[risk] ?? '';
   return el('div', { class: 'outcome is-open' }, icon(glyph),
-    el('span', {}, words, context?.description ? `: ${brief(context.description, 400)}` : ''),
+    el('span', {}, words, context?.description ? [': ', ...inline(brief(context.description, 400))] : ''),
     risk && el('span', { class: `badge ${level}`, text: `${brief(risk, 20)} risk` }),
     onWait && el('button', { type: 'button', class: 'button plain small', text: act, on: { click: () => onWait(requestId) } }));
 }

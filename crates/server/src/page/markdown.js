@@ -4,7 +4,7 @@
 // last block is made anew; of a very long one only the end is in the document, until more is asked
 // for.
 
-import { clear, el, icon } from './dom.js';
+import { el, icon } from './dom.js';
 import { language, tokens } from './highlight.js';
 import { Blocks, parseBlocks } from './markdown-blocks.js';
 import { parseInline } from './markdown-inline.js';
@@ -189,7 +189,8 @@ export function highlighted(code, lang) {
   ));
 }
 
-function inline(text) {
+/// One line or paragraph's inside.
+export function inline(text) {
   return nodes(parseInline(text), 0);
 }
 
@@ -213,9 +214,4 @@ function link({ href, address, title, isImage, c }, depth) {
   const where = prose(title ? `${title} (${address})` : address).slice(0, 300);
   if (!href) return el('span', { class: 'md-address', title: where }, mark, inside);
   return el('a', { href, title: where, target: '_blank', rel: 'noopener noreferrer nofollow', class: isImage ? 'md-picture' : '' }, mark, inside);
-}
-
-/// Empties `node` and shows `text` in it.
-export function showMarkdown(node, text) {
-  clear(node).append(renderMarkdown(text));
 }

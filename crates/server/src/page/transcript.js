@@ -12,6 +12,7 @@ const MARGIN_VIEWS = 1.5;
 // So near to the end counts as at the end.
 const END_PX = 48;
 const TOP_PX = 4;
+const SHELF_MAX = 200;
 // Older pages are asked for when so little is left above.
 const OLDER_VIEWS = 2;
 
@@ -27,8 +28,10 @@ export class Transcript {
     /// Views of the items from `first` on, in order.
     this.first = 0;
     this.views = [];
-    /// item → its view; kept only while it is in the document, so that what is open stays open.
+    /// item → its view, while it is in the document.
     this.viewOf = new Map();
+    /// Views that were in the document not long ago, with what the reader opened in them.
+    this.shelf = new Map();
     this.dirty = new Set();
     this.isFollowing = true;
     this.isDrawing = false;
@@ -41,7 +44,7 @@ export class Transcript {
       type: 'button', class: 'jump', hidden: true, on: { click: () => this.followEnd(true) },
     }, icon('down'), el('span', { text: 'Newest' }));
     this.scroller = el('div', {
-      class: 'transcript', tabindex: '0', role: 'log', aria: { label: 'Conversation', live: 'off' },
+      class: 'scroller', tabindex: '0', role: 'log', aria: { label: 'Conversation', live: 'off' },
     }, this.older, this.before, this.list, this.after);
     this.root = el('div', { class: 'transcript-box' }, this.scroller, this.jump);
     container.replaceChildren(this.root);
@@ -84,6 +87,7 @@ export class Transcript {
     this.list.replaceChildren();
     this.views = [];
     this.viewOf.clear();
+    this.shelf.clear();
     this.dirty.clear();
     this.heights = new Heights();
     this.heights.append(this.items.length);
@@ -112,6 +116,7 @@ export class Transcript {
     }
     this.heights.remove(this.first + at);
     this.forget(view);
+    this.shelf.delete(item);
     this.views.splice(at, 1);
   }
 
@@ -178,24 +183,31 @@ export class Transcript {
   }
 
   make(item) {
-    const view = itemView(item, this.context);
-    view.item = item;
+    const shelved = this.shelf.get(item);
+    const view = shelved ?? Object.assign(itemView(item, this.context), { item, isStale: true });
+    this.shelf.delete(item);
     this.viewOf.set(item, view);
+    if (view.isStale || this.dirty.has(item)) view.update();
+    view.isStale = false;
     this.dirty.delete(item);
-    view.update();
     this.sizes.observe(view.node);
     return view;
   }
 
   forget(view) {
-    // What the reader opened or has the focus in is lost with the node; it is far from the view.
     this.sizes.unobserve(view.node);
     this.viewOf.delete(view.item);
     view.node.remove();
+    this.shelf.set(view.item, view);
+    if (this.shelf.size > SHELF_MAX) this.shelf.delete(this.shelf.keys().next().value);
   }
 
   drawDirty() {
-    for (const item of this.dirty) this.viewOf.get(item)?.update();
+    for (const item of this.dirty) {
+      const view = this.viewOf.get(item);
+      if (view) view.update();
+      else if (this.shelf.has(item)) this.shelf.get(item).isStale = true;
+    }
     this.dirty.clear();
   }
 
@@ -279,10 +291,7 @@ export class Transcript {
   }
 
   resized(entries) {
-    if (this.isClosed) return;
-    const changed = entries.some(({ target }) => target === this.scroller
-      || this.views.some((view) => view.node === target));
-    if (!changed) return;
+    if (this.isClosed || !entries.some(({ target }) => this.hasNewSize(target))) return;
     if (this.isFollowing) {
       this.measure();
       this.scrollTo(this.scroller.scrollHeight);
@@ -293,6 +302,13 @@ export class Transcript {
     this.measure();
     if (anchor) this.hold(anchor);
     this.drawSoon();
+  }
+
+  /// Whoever comes into the document is told of too, and was measured already.
+  hasNewSize(target) {
+    if (target === this.scroller) return true;
+    const at = this.views.findIndex((view) => view.node === target);
+    return at >= 0 && Math.abs(this.heights.get(this.first + at) - target.offsetHeight) >= 1;
   }
 
   /// Where the item at the top stood by the heights that were known, before something grew.
