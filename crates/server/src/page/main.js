@@ -182,6 +182,7 @@ function leave() {
   room?.close();
   room = null;
   byId('transcript').replaceChildren();
+  for (const toast of document.querySelectorAll('.toast.bad')) toast.remove();
   connection.show(null);
 }
 
