@@ -11,6 +11,8 @@ const RISKS = {
   high: ['High risk', 'badge bad'],
 };
 
+const GIST_CHARACTERS = 120;
+
 export function approvalCard(wait, { cwd, send, again }) {
   const { frame } = wait;
   const context = frame.context ?? {};
@@ -23,7 +25,7 @@ export function approvalCard(wait, { cwd, send, again }) {
       ...(explanation ? { explanation } : {}),
     });
 
-  const says = `Allow ${frame.tool_name}?`;
+  const says = `Allow ${frame.tool_name}? ${gist(frame.input ?? {})}`;
   const pager = el('div', { class: 'row pager' });
   const head = el(
     'div',
@@ -188,6 +190,12 @@ export function approvalCard(wait, { cwd, send, again }) {
       return true;
     },
   };
+}
+
+/// The call in a few words, for those who are told of it.
+function gist(input) {
+  const words = input.command ?? input.path ?? input.url ?? '';
+  return String(words).replace(/\s+/g, ' ').slice(0, GIST_CHARACTERS);
 }
 
 function fact(name, value) {

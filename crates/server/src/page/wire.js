@@ -149,11 +149,7 @@ export class Wire {
     for (const entry of fresh) entry.node = this.node(entry);
     this.rows.push(...fresh);
     for (const old of this.rows.splice(0, this.rows.length - ROWS_MAX)) old.node.remove();
-    this.list.append(
-      ...fresh
-        .filter((entry) => entry.node.parentNode === null && this.rows.includes(entry))
-        .map((entry) => entry.node),
-    );
+    this.list.append(...fresh.map((entry) => entry.node));
     if (atEnd) this.panel.scrollTop = this.panel.scrollHeight;
   }
 
