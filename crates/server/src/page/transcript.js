@@ -3,9 +3,10 @@
 // Keeps the reader's place: what comes in above does not move what is being read, and the end is
 // followed only by those who are at the end. Knows items by their order and height, not by kind.
 
-import { announce, el, icon } from './dom.js';
+import { announce } from './dom.js';
 import { Heights } from './heights.js';
 import { itemView } from './items.js';
+import { parts } from './transcript-parts.js';
 
 // How much of the list is in the document above and below what is seen, in heights of the view.
 const MARGIN_VIEWS = 1.5;
@@ -36,17 +37,8 @@ export class Transcript {
     this.isFollowing = true;
     this.isDrawing = false;
     this.lastTop = 0;
-    this.before = el('div', { class: 'list-space', aria: { hidden: 'true' } });
-    this.after = el('div', { class: 'list-space', aria: { hidden: 'true' } });
-    this.list = el('div', { class: 'list-items' });
-    this.older = el('div', { class: 'list-older', hidden: true }, el('span', { class: 'spinner' }), 'Earlier messages');
-    this.jump = el('button', {
-      type: 'button', class: 'jump', hidden: true, on: { click: () => this.followEnd(true) },
-    }, icon('down'), el('span', { text: 'Newest' }));
-    this.scroller = el('div', {
-      class: 'scroller', tabindex: '0', role: 'log', aria: { label: 'Conversation', live: 'off' },
-    }, this.before, this.list, this.after);
-    this.root = el('div', { class: 'transcript-box' }, this.scroller, this.older, this.jump);
+    this.clock = null;
+    Object.assign(this, parts(() => this.followEnd(true)));
     container.replaceChildren(this.root);
     this.scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
     this.sizes = new ResizeObserver((entries) => this.resized(entries));
@@ -57,6 +49,7 @@ export class Transcript {
   /// Takes the list out of the page.
   close() {
     this.isClosed = true;
+    this.keepTime();
     this.sizes.disconnect();
     this.root.remove();
   }
@@ -137,9 +130,19 @@ export class Transcript {
     const anchor = this.isFollowing ? null : this.anchor();
     this.drawWindow();
     this.drawDirty();
+    this.pondering.hidden = !this.session.isPondering;
+    this.keepTime();
     this.measure();
     this.settle(anchor);
     this.askOlder();
+  }
+
+  /// Clocks go on while a turn does.
+  keepTime() {
+    const runs = this.session.turn !== null && !this.isClosed;
+    if (runs === (this.clock !== null)) return;
+    clearInterval(this.clock);
+    this.clock = runs ? setInterval(() => this.views.forEach((view) => view.tick(this.session.now())), 1000) : null;
   }
 
   /// Puts in and takes out items so that those around the view are in the document.
