@@ -8,6 +8,7 @@ import { Controls } from './controls.js';
 import { Pictures } from './pictures.js';
 import { toast } from './floats.js';
 import { isNobody } from './waits.js';
+import { brief } from './shown.js';
 
 const HEIGHT_PIXELS_MAX = 260;
 
@@ -158,11 +159,11 @@ export class Composer {
           el(
             'li',
             { class: 'queued' },
-            el('span', { class: 'cut grow', text: message.message || 'A picture' }),
+            el('span', { class: 'cut grow', text: brief(message.message) || 'A picture' }),
             message.by &&
               !isNobody(message.by) &&
-              el('span', { class: 'note cut queued-by', text: message.by }),
-            iconButton('close', `Take out: ${message.message}`, () =>
+              el('span', { class: 'note cut queued-by', text: brief(message.by) }),
+            iconButton('close', `Take out: ${brief(message.message)}`, () =>
               this.options.cancel(message.message_id),
             ),
           ),

@@ -4,6 +4,7 @@
 
 import { announce } from './dom.js';
 import { toast } from './floats.js';
+import { brief } from './shown.js';
 
 const ENDS = {
   completed: 'The turn is done.',
@@ -76,7 +77,7 @@ export class Desk {
     const status = waiting > 0 ? 'waiting' : turn ? 'running' : 'idle';
     this.parts.sessions.live({ id, status, waiting, ...(told.title ? { title: told.title } : {}) });
     const mark = waiting > 0 ? `(${waiting}) ` : turn ? '… ' : '';
-    document.title = `${mark}${told.title || 'Session'} · Polyloop`;
+    document.title = `${mark}${brief(told.title) || 'Session'} · Polyloop`;
   }
 
   welcome() {

@@ -4,6 +4,7 @@
 
 import { el, icon } from './dom.js';
 import { callPreview } from './call.js';
+import { brief, plain } from './shown.js';
 
 const RISKS = {
   low: ['Low risk', 'badge good'],
@@ -25,7 +26,7 @@ export function approvalCard(wait, { cwd, send, again }) {
       ...(explanation ? { explanation } : {}),
     });
 
-  const says = `Allow ${frame.tool_name}? ${gist(frame.input ?? {})}`;
+  const says = `Allow ${brief(frame.tool_name)}? ${gist(frame.input ?? {})}`;
   const pager = el('div', { class: 'row pager' });
   const head = el(
     'div',
@@ -35,7 +36,7 @@ export function approvalCard(wait, { cwd, send, again }) {
       'h2',
       { class: 'wait-title', id: 'wait-title' },
       'Allow ',
-      el('span', { class: 'mono', text: frame.tool_name }),
+      el('span', { class: 'mono', text: brief(frame.tool_name) }),
       '?',
     ),
     el('span', { class: riskClass, text: risk }),
@@ -47,7 +48,7 @@ export function approvalCard(wait, { cwd, send, again }) {
   const facts = el(
     'dl',
     { class: 'facts' },
-    fact('Where', where ? el('code', { text: where }) : null),
+    fact('Where', where ? el('code', { text: plain(where) }) : null),
     fact('Why asked', prose(context.description)),
     ...reasons(context).map((reason) => fact('', prose(reason))),
     fact('“Always” covers', prose(context.covers)),
@@ -128,7 +129,7 @@ export function approvalCard(wait, { cwd, send, again }) {
         'A',
         'plain',
         () => busy(respond('allow_always')),
-        `For this session: ${context.covers}`,
+        `For this session: ${plain(context.covers)}`,
       ),
     choice('Deny…', 'N', 'plain', () => fold(true), 'Deny, with a reason if you like'),
     choice('Stop', 'S', 'plain bad', () => busy(respond('deny_stop')), 'Deny, and end the turn'),
@@ -195,7 +196,7 @@ export function approvalCard(wait, { cwd, send, again }) {
 /// The call in a few words, for those who are told of it.
 function gist(input) {
   const words = input.command ?? input.path ?? input.url ?? '';
-  return String(words).replace(/\s+/g, ' ').slice(0, GIST_CHARACTERS);
+  return brief(words, GIST_CHARACTERS);
 }
 
 function fact(name, value) {
@@ -210,7 +211,7 @@ function reasons(context) {
 /// A sentence of the server, in which `…` is code.
 export function prose(text) {
   if (!text) return null;
-  const parts = String(text).split(/`([^`]+)`/);
+  const parts = plain(text).split(/`([^`]+)`/);
   return el(
     'span',
     {},

@@ -2,6 +2,7 @@
 
 import { el, icon } from './dom.js';
 import { renderMarkdown } from './markdown.js';
+import { plain } from './shown.js';
 
 const AFTER = [
   ['', 'as before the plan'],
@@ -99,7 +100,7 @@ export function planCard(wait, { send, mode }) {
       { class: 'wait-body plan-text', tabindex: 0, role: 'region', aria: { label: 'The plan' } },
       renderMarkdown(frame.plan ?? 'The plan has no text.'),
       frame.plan_file_path &&
-        el('p', { class: 'note' }, 'Kept in ', el('code', { text: frame.plan_file_path })),
+        el('p', { class: 'note' }, 'Kept in ', el('code', { text: plain(frame.plan_file_path) })),
     ),
     choices,
     back,

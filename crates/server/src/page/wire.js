@@ -7,6 +7,7 @@ import { keep, kept } from './keep.js';
 import { toast } from './floats.js';
 import { copy } from './copy.js';
 import { WireFeed } from './wire-feed.js';
+import { plain } from './shown.js';
 
 const ROWS_MAX = 1_000;
 const PREVIEW_CHARACTERS = 160;
@@ -174,7 +175,7 @@ export class Wire {
       ),
       el('span', {
         class: 'wire-type',
-        text: inner ?? type,
+        text: plain(inner ?? type),
         title: inner ? `${type}: ${inner}` : type,
       }),
       el('span', { class: 'wire-preview cut', text: preview(frame) }),
@@ -199,7 +200,7 @@ export class Wire {
           el(
             'pre',
             { class: 'wire-json', tabindex: 0, aria: { label: `${type} frame` } },
-            el('code', { text: JSON.stringify(frame, null, 2) }),
+            el('code', { text: plain(JSON.stringify(frame, null, 2)) }),
           ),
         );
     }
@@ -243,7 +244,7 @@ function preview(frame) {
   const { type, id, session_id: session, seq, cursor, event, payload, ...rest } = frame;
   const { type: kind, ...inner } = event ?? payload ?? {};
   const own = event || payload ? { ...inner, ...rest } : rest;
-  return Object.keys(own).length ? JSON.stringify(own).slice(0, PREVIEW_CHARACTERS) : '';
+  return Object.keys(own).length ? plain(JSON.stringify(own).slice(0, PREVIEW_CHARACTERS)) : '';
 }
 
 async function copied(text, told = 'The frame is copied.') {
