@@ -112,13 +112,13 @@ test('terminal output keeps its colours and does nothing else', () => {
   assert.deepEqual(runs('\u001b]0;title\u0007a\u001b[2J\u001b[10;10Hb\u001b]8;;http://x\u001b\\c'), [{ text: 'abc', style: '' }]);
   assert.deepEqual(runs('\u001b[38;5;196mred\u001b[39m \u001b[38;2;1;2;3mx'), [{ text: 'red x', style: '' }]);
   assert.equal(stripped('10%\r50%\r100%\nab\bc\r\n'), '100%\nac\n');
-  assert.equal(runs('a\u0000b\u202ec')[0].text, 'a⟨0000⟩b⟨202E⟩c');
+  assert.equal(runs('a\u0000b\u202ec')[0].text, 'a\\u{0}b\\u{202e}c');
 });
 
 test('hidden characters are shown', () => {
-  assert.equal(plain('a\u202eb\u200bc\u0007'), 'a⟨202E⟩b⟨200B⟩c⟨0007⟩');
-  assert.equal(prose('a\u202eb \u200d \u200f\r\nc'), 'a⟨202E⟩b \u200d \u200f\nc');
-  assert.equal(plain('\u{e0041}'), '⟨E0041⟩');
+  assert.equal(plain('a\u202eb\u200bc\u0007'), 'a\\u{202e}b\\u{200b}c\\u{7}');
+  assert.equal(prose('a\u202eb \u200d \u200f\r\nc'), 'a\\u{202e}b \u200d \u200f\nc');
+  assert.equal(plain('\u{e0041}'), '\\u{e0041}');
   assert.equal(brief('one\ntwo', 100), 'one ⏎ two');
   assert.equal(brief('😀'.repeat(50), 10), `${'😀'.repeat(9)}…`);
 });

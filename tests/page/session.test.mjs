@@ -196,3 +196,15 @@ test('frames nobody knows and frames with names of objects do no harm', () => {
   }
   assert.deepEqual(seen(session), before);
 });
+
+test('it is known when the agent works and nothing shows it', () => {
+  const session = new Session('s');
+  const states = STORY.map((frame) => { session.apply(frame); return session.isPondering; });
+  const at = (type) => states[STORY.findIndex((frame) => frame.type === type)];
+  assert.equal(at('turn_started'), true);
+  assert.equal(at('assistant_reasoning'), false);
+  assert.equal(at('tool_started'), false);
+  assert.equal(at('control_request'), false);
+  assert.equal(at('tool_completed'), true);
+  assert.equal(at('turn_completed'), false);
+});

@@ -13,6 +13,7 @@ export function entries(session, run) {
   return [
     { label: 'Rename', icon: 'edit', run: run.rename },
     { label: 'Fork', icon: 'fork', run: run.fork },
+    { label: 'Wire view', icon: 'wire', run: run.wire },
     { label: 'Undo the newest edits', icon: 'undo', disabled: running, run: run.undo },
     { label: 'Compact the context', icon: 'compact', disabled: running, run: run.compact },
     { label: 'Copy the session’s id', icon: 'copy', run: () => copyId(session.id) },

@@ -4,6 +4,7 @@
 
 import { el } from './dom.js';
 import { changesOf, diffNode } from './item-diff.js';
+import { plain } from './shown.js';
 
 const IN_THE_DIFF = new Set(['path', 'file_path', 'filePath', 'patch', 'content', 'edits']);
 const REPLACED = new Set(['oldString', 'newString', 'old_string', 'new_string']);
@@ -19,7 +20,7 @@ export function callPreview(name, input) {
   return el(
     'div',
     { class: 'call' },
-    script !== null && text('Command', script),
+    script !== null && text('Command', plain(script)),
     diff,
     words.length > 0 && el('dl', { class: 'facts' }, words.map(word)),
   );
@@ -37,9 +38,9 @@ function edit(name, input) {
 
 function word([key, value]) {
   const isLine = typeof value === 'string' && !value.includes('\n');
-  const said = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+  const said = plain(typeof value === 'string' ? value : JSON.stringify(value, null, 2));
   const shown = isLine ? el('code', { text: said }) : text(key, said);
-  return el('div', { class: 'fact' }, el('dt', { text: key }), el('dd', {}, shown));
+  return el('div', { class: 'fact' }, el('dt', { text: plain(key) }), el('dd', {}, shown));
 }
 
 function text(label, said) {

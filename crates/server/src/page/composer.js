@@ -8,6 +8,7 @@ import { Controls } from './controls.js';
 import { Pictures } from './pictures.js';
 import { toast } from './floats.js';
 import { isNobody } from './waits.js';
+import { brief } from './shown.js';
 
 const HEIGHT_PIXELS_MAX = 260;
 
@@ -55,6 +56,7 @@ export class Composer {
       { type: 'submit', class: 'send', title: 'Send', aria: { label: 'Send' }, disabled: true },
       icon('send'),
     );
+    this.elapsed = el('span', { class: 'elapsed', aria: { hidden: true } });
     this.stopButton = el(
       'button',
       {
@@ -65,7 +67,8 @@ export class Composer {
         on: { click: () => options.stop() },
       },
       icon('stop'),
-      'Stop',
+      el('span', { class: 'stop-word', text: 'Stop' }),
+      this.elapsed,
     );
     this.resumeButton = el(
       'button',
@@ -129,8 +132,10 @@ export class Composer {
     return this.text.value === '';
   }
 
-  state({ running, paused }) {
+  /// `since`: when the turn began, where that was seen.
+  state({ running, paused, since = null }) {
     this.running = running;
+    this.count(running ? since : null);
     this.stopButton.hidden = !running;
     this.resumeButton.hidden = running || !paused;
     this.text.placeholder = running ? 'Queue a message' : 'Message the agent';
@@ -154,17 +159,28 @@ export class Composer {
           el(
             'li',
             { class: 'queued' },
-            el('span', { class: 'cut grow', text: message.message || 'A picture' }),
+            el('span', { class: 'cut grow', text: brief(message.message) || 'A picture' }),
             message.by &&
               !isNobody(message.by) &&
-              el('span', { class: 'note cut queued-by', text: message.by }),
-            iconButton('close', `Take out: ${message.message}`, () =>
+              el('span', { class: 'note cut queued-by', text: brief(message.by) }),
+            iconButton('close', `Take out: ${brief(message.message)}`, () =>
               this.options.cancel(message.message_id),
             ),
           ),
         ),
       ),
     );
+  }
+
+  /// How long the turn has been running, once that is worth knowing.
+  count(since) {
+    clearInterval(this.counting);
+    const tick = () => {
+      const seconds = since === null ? 0 : Math.floor((Date.now() - since) / 1000);
+      this.elapsed.textContent = seconds < 2 ? '' : time(seconds);
+    };
+    tick();
+    if (since !== null) this.counting = setInterval(tick, 1000);
   }
 
   headQueue() {
@@ -252,4 +268,9 @@ export class Composer {
       this.pictures.add([...event.dataTransfer.files]);
     });
   }
+}
+
+function time(seconds) {
+  const minutes = Math.floor(seconds / 60);
+  return minutes ? `${minutes}:${String(seconds % 60).padStart(2, '0')}` : `${seconds} s`;
 }

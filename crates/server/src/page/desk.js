@@ -4,6 +4,7 @@
 
 import { announce } from './dom.js';
 import { toast } from './floats.js';
+import { brief } from './shown.js';
 
 const ENDS = {
   completed: 'The turn is done.',
@@ -60,7 +61,11 @@ export class Desk {
 
   turn() {
     const { turn, head: told } = this.session;
-    this.parts.composer.state({ running: turn !== null, paused: told.status === 'paused' });
+    this.parts.composer.state({
+      running: turn !== null,
+      paused: told.status === 'paused',
+      since: turn?.isLive ? turn.startedAt : null,
+    });
     this.row();
   }
 
@@ -72,7 +77,7 @@ export class Desk {
     const status = waiting > 0 ? 'waiting' : turn ? 'running' : 'idle';
     this.parts.sessions.live({ id, status, waiting, ...(told.title ? { title: told.title } : {}) });
     const mark = waiting > 0 ? `(${waiting}) ` : turn ? '… ' : '';
-    document.title = `${mark}${told.title || 'Session'} · Polyloop`;
+    document.title = `${mark}${brief(told.title) || 'Session'} · Polyloop`;
   }
 
   welcome() {
@@ -88,8 +93,11 @@ export class Desk {
 
   told(notice) {
     const isError = notice.level === 'error';
-    // What was chosen was not taken: show again what is in force.
-    if (isError) this.parts.composer.controls.again();
+    if (isError) {
+      // What was chosen or answered was not taken: show again what is in force.
+      this.parts.composer.controls.again();
+      this.parts.waits.refused();
+    }
     toast(notice.text, isError ? 'bad' : 'info');
   }
 

@@ -3,6 +3,7 @@
 // Knows nothing of sessions. Whatever it opens gives the focus back when it closes.
 
 import { el, icon, iconButton, announce } from './dom.js';
+import { prose } from './shown.js';
 
 const TOAST_MS = 8_000;
 const TOASTS_MAX = 3;
@@ -225,7 +226,8 @@ document.addEventListener('pointerdown', (event) => {
 addEventListener('resize', () => closeFloat());
 
 /// A short message above the composer. `level`: info, good, warn or bad.
-export function toast(text, level = 'info', action = null) {
+export function toast(said, level = 'info', action = null) {
+  const text = prose(said);
   const room = document.getElementById('toasts');
   const same = [...room.children].find((other) => other.dataset.text === text);
   same?.remove();

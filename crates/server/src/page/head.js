@@ -3,6 +3,7 @@
 import { el, icon, iconButton } from './dom.js';
 import { menu } from './floats.js';
 import { Meter } from './meter.js';
+import { brief, plain } from './shown.js';
 
 export class Head {
   /// `options`: drawer(), rename(title), entries() of the menu, wire(), now(), compact(),
@@ -49,6 +50,7 @@ export class Head {
     });
     this.meter = new Meter(options);
     this.wire = iconButton('wire', 'Wire view', () => options.wire(), {
+      class: 'wire-button',
       aria: { label: 'Wire view', pressed: 'false' },
     });
     this.more = iconButton('more', 'More', () => menu(this.more, options.entries()), {
@@ -69,13 +71,14 @@ export class Head {
 
   /// Without a session there is nothing to rename, watch or compact.
   show(head, { isOpen }) {
-    const title = head?.title || (isOpen ? 'Untitled session' : 'New session');
+    this.given = head?.title ?? '';
+    const title = brief(this.given) || (isOpen ? 'Untitled session' : 'New session');
     this.title.textContent = title;
     this.titleButton.title = isOpen ? `${title} (rename)` : title;
     this.titleButton.disabled = !isOpen;
     this.folderChip.hidden = !head?.cwd;
-    this.folder.textContent = head?.cwd ? base(head.cwd) : '';
-    this.folderChip.title = head?.cwd ? `Works in ${head.cwd}` : '';
+    this.folder.textContent = head?.cwd ? brief(base(head.cwd)) : '';
+    this.folderChip.title = head?.cwd ? `Works in ${plain(head.cwd)}` : '';
     this.wire.hidden = this.more.hidden = !isOpen;
     if (!isOpen) {
       this.meter.show(null);
@@ -106,7 +109,7 @@ export class Head {
   edit() {
     this.titleButton.hidden = true;
     this.input.hidden = false;
-    this.input.value = this.title.textContent === 'Untitled session' ? '' : this.title.textContent;
+    this.input.value = this.given;
     this.input.focus();
     this.input.select();
   }
@@ -116,8 +119,8 @@ export class Head {
     this.input.hidden = true;
     this.titleButton.hidden = false;
     const title = this.input.value.trim();
-    if (taken && title && title !== this.title.textContent) {
-      this.title.textContent = title;
+    if (taken && title && title !== this.given) {
+      this.title.textContent = brief(title);
       this.options.rename(title);
     }
     if (document.activeElement === document.body) this.titleButton.focus();

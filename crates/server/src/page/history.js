@@ -2,11 +2,13 @@
 //
 // Asks for frames as `GET /sessions/{id}/frames` carries them and hands them on; folds nothing.
 
-const FRAMES_A_PAGE = 200;
+// The first page is small, to be there soon.
+const FRAMES_FIRST = 200;
+const FRAMES_A_PAGE = 500;
 
 export class History {
   /// `ask` is `fetch`, or what stands in for it.
-  constructor(sessionId, { dialect = 'unified', limit = FRAMES_A_PAGE, ask } = {}) {
+  constructor(sessionId, { dialect = 'unified', limit = FRAMES_FIRST, ask } = {}) {
     this.sessionId = sessionId;
     this.dialect = dialect;
     this.limit = limit;
@@ -36,7 +38,7 @@ export class History {
   }
 
   async page() {
-    const query = new URLSearchParams({ dialect: this.dialect, limit: String(this.limit) });
+    const query = new URLSearchParams({ dialect: this.dialect, limit: String(this.hasOlder ? Math.max(this.limit, FRAMES_A_PAGE) : this.limit) });
     if (this.hasOlder) query.set('before', String(this.before));
     const path = `/sessions/${encodeURIComponent(this.sessionId)}/frames?${query}`;
     const answer = await this.ask(path, { headers: { accept: 'application/json' } });

@@ -18,7 +18,7 @@ export class UserMessage {
     this.text = el('div', { class: 'said', dir: 'auto' });
     this.pictures = el('div', { class: 'said-pictures' });
     this.more = el('button', { type: 'button', class: 'show-more', hidden: true, on: { click: () => this.toggle() } });
-    this.state = el('div', { class: 'send-state', role: 'status' });
+    this.state = el('div', { class: 'send-state' });
     this.tools = el('div', { class: 'item-tools' });
     this.node = el('div', { class: 'bubble' }, this.pictures, this.text, this.more);
     this.whole = el('div', { class: 'user-message' }, this.node,

@@ -14,7 +14,7 @@ const LINES_SHORT = 14;
 export class Output {
   constructor(label = 'Output') {
     this.code = el('code');
-    this.pre = el('pre', { class: 'output', tabindex: '0', aria: { label } }, this.code);
+    this.pre = el('pre', { class: 'output', tabindex: '0', role: 'group', aria: { label } }, this.code);
     this.earlier = el('button', { type: 'button', class: 'show-more', hidden: true, on: { click: () => this.showEarlier() } });
     this.expand = el('button', { type: 'button', class: 'show-more', hidden: true, aria: { expanded: 'false' }, on: { click: () => this.toggle() } });
     this.node = el('div', { class: 'output-box is-short' }, this.earlier, this.pre, this.expand,

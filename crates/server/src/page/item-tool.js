@@ -24,7 +24,7 @@ export class ToolCard {
     this.title = el('span', { class: 'tool-title' });
     this.note = el('span', { class: 'tool-note' });
     this.time = el('span', { class: 'tool-time' });
-    this.badge = el('span', { class: 'tool-state', role: 'status' });
+    this.badge = el('span', { class: 'tool-state' });
     this.glyph = el('span', { class: 'tool-icon' });
     this.summary = el('summary', {}, this.glyph, this.title, this.note, this.time, this.badge,
       el('span', { class: 'chevron' }, icon('right')));
@@ -58,12 +58,18 @@ export class ToolCard {
       this.badge.replaceChildren(stateIcon(state), el('span', { class: state === 'done' ? 'unseen' : '', text: word }));
     }
     const { item } = this;
-    this.time.textContent = item.ms !== null && item.ms >= 500 ? duration(item.ms) : '';
+    // While it runs, the clock says it.
+    if (state !== 'running') this.time.textContent = item.ms >= 500 ? duration(item.ms) : '';
     const code = item.exitCode;
     this.note.replaceChildren(...[
       code !== null && code !== 0 ? el('span', { class: 'badge bad', text: `exit ${code}` }) : null,
       item.files.length > 0 && !this.isEdit ? el('span', { class: 'badge', text: files(item.files.length) }) : null,
     ].filter(Boolean));
+  }
+
+  tick(now) {
+    const { state, startedAt } = this.item;
+    if (state === 'running' && startedAt) this.time.textContent = duration(now - startedAt);
   }
 
   /// Opens and folds by itself until the reader did.

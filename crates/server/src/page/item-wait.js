@@ -44,11 +44,16 @@ export class QuestionCard {
 
   update(item) {
     this.whole.classList.toggle('is-open', !item.decision);
+    // While it is open, the form says it all.
+    if (!item.decision) {
+      this.body.replaceChildren(open('ask', 'Waits for an answer', 'Answer', { requestId: item.requestId, onWait: this.context.onWait }));
+      return;
+    }
     const asked = item.questions.map((question) => el('div', { class: 'asked' },
       question.header ? el('div', { class: 'asked-head', text: prose(question.header) }) : null,
       el('p', { dir: 'auto', text: prose(question.question) }),
       el('ul', { class: 'choices' }, (question.options ?? []).map((option) => el('li', { dir: 'auto' }, prose(option.label))))));
-    this.body.replaceChildren(...asked, item.decision ? outcome(item) : open('ask', 'Waits for an answer', 'Answer', { requestId: item.requestId, onWait: this.context.onWait }));
+    this.body.replaceChildren(...asked, outcome(item));
   }
 
   get label() { return 'A question'; }
@@ -66,9 +71,14 @@ export class PlanCard {
 
   update(item) {
     this.whole.classList.toggle('is-open', !item.decision);
+    this.markdown.node.hidden = !item.decision;
+    if (!item.decision) {
+      this.end.replaceChildren(open('plan', 'Waits for consent', 'Decide', { requestId: item.requestId, onWait: this.context.onWait }));
+      return;
+    }
     this.markdown.update(item.plan);
     const where = item.path ? el('div', { class: 'note' }, 'Kept in ', el('bdi', { class: 'path', text: plain(item.path) })) : '';
-    this.end.replaceChildren(where, item.decision ? outcome(item) : open('plan', 'Waits for consent', 'Decide', { requestId: item.requestId, onWait: this.context.onWait }));
+    this.end.replaceChildren(where, outcome(item));
   }
 
   get label() { return 'A plan'; }

@@ -22,5 +22,9 @@ export function itemView(item, context) {
       view.update(item);
       node.setAttribute('aria-label', view.label);
     },
+    /// A second has passed.
+    tick(now) {
+      view.tick?.(now);
+    },
   };
 }

@@ -60,7 +60,7 @@ const waits = new Waits(byId('waits'), {
 const todos = new Todos(byId('todos'));
 const welcome = new Welcome(byId('welcome'), {
   choose: suggest,
-  begin: () => room.begin(),
+  begin: beginMissing,
   fresh: () => go(''),
 });
 const wire = new Wire(byId('wire'), { closed: () => showWire(false) });
@@ -98,7 +98,7 @@ function tell(frame) {
 
 async function say({ content, images }) {
   if (!room && !(await begin(content))) return false;
-  if (room.isMissing) room.begin();
+  if (room.isMissing) beginMissing();
   if (!room.say(content, images)) return false;
   if (!room.link.isOpen) announce('The message is sent as soon as the connection is back.');
   return true;
@@ -124,6 +124,11 @@ async function begin(content, more = {}) {
     toast(`The session could not be begun: ${error.message}`, 'bad');
     return false;
   }
+}
+
+function beginMissing() {
+  room.begin();
+  desk.all();
 }
 
 async function suggest({ title, message, agent }) {
@@ -177,6 +182,7 @@ function leave() {
   room?.close();
   room = null;
   byId('transcript').replaceChildren();
+  for (const toast of document.querySelectorAll('.toast.bad')) toast.remove();
   connection.show(null);
 }
 
@@ -247,6 +253,7 @@ function menuEntries() {
   return actions.entries(session, {
     rename: () => head.edit(),
     fork: () => fork(id),
+    wire: () => showWire(byId('wire').hidden),
     undo: () => actions.undo(id, {}),
     compact: () => tell({ type: 'compact' }),
     archive: () => archive({ id, title: session.head.title }),

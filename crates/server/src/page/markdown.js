@@ -141,7 +141,8 @@ function morph(old, fresh) {
 
 function block(value, depth) {
   switch (value.type) {
-    case 'heading': return el(`h${Math.min(6, value.level + 2)}`, { class: `md-h${value.level}`, dir: 'auto' }, inline(value.text));
+    // The page's own headings stand above those of a text.
+    case 'heading': return el(`h${Math.min(6, Math.max(3, value.level + 1))}`, { class: `md-h${value.level}`, dir: 'auto' }, inline(value.text));
     case 'code': return codeBlock(value.text, value.lang);
     case 'quote': return el('blockquote', { dir: 'auto' }, value.blocks.map((inner) => block(inner, depth + 1)));
     case 'list': return list(value, depth);
@@ -178,7 +179,7 @@ export function codeBlock(text, lang) {
   const name = prose(lang).slice(0, 40);
   return el('div', { class: 'code-block' },
     el('div', { class: 'code-head' }, el('span', { text: name || 'text' }), copyButton('Copy code', () => code.textContent)),
-    el('pre', { tabindex: '0', aria: { label: name ? `Code: ${name}` : 'Code' } }, code));
+    el('pre', { tabindex: '0', role: 'group', aria: { label: name ? `Code: ${name}` : 'Code' } }, code));
 }
 
 /// `code` as nodes, with its parts coloured.

@@ -29,6 +29,16 @@ export class Items {
     this.settledBefore = new Map();
   }
 
+  /// Something says more, thinks on or runs.
+  get isGrowing() {
+    if (this.text || this.reasoning) return true;
+    // Calls of one reply stand together.
+    for (let at = this.list.length - 1; at >= 0 && this.list[at].kind === 'tool'; at -= 1) {
+      if (this.list[at].state === 'running') return true;
+    }
+    return false;
+  }
+
   add(item, frame) {
     item.seq = frame?.seq ?? null;
     this.list.push(item);

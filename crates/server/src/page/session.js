@@ -64,6 +64,11 @@ export class Session {
     return this.folded.list;
   }
 
+  /// A turn runs, and no item shows it: the agent is about to say or do something.
+  get isPondering() {
+    return this.turn !== null && this.waits.size === 0 && !this.folded.isGrowing;
+  }
+
   /// Folds the newest page of the history into an empty session.
   load({ frames, seq }) {
     const changes = frames.flatMap((frame) => this.apply(frame, false));

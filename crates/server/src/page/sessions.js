@@ -4,6 +4,7 @@
 
 import { el, icon, iconButton } from './dom.js';
 import { menu } from './floats.js';
+import { brief } from './shown.js';
 import * as api from './api.js';
 
 const PAGE = 50;
@@ -227,7 +228,7 @@ export class Sessions {
           'span',
           { class: 'session-words' },
           el('span', { class: 'session-title cut', text: title }),
-          saysMore(row) && el('span', { class: 'session-preview cut', text: row.preview }),
+          saysMore(row) && el('span', { class: 'session-preview cut', text: brief(row.preview) }),
           el('span', { class: 'unseen', text: STATUS[status] ?? status }),
         ),
         row.waiting > 0 && el('span', { class: 'badge warn', text: String(row.waiting) }),
@@ -281,7 +282,7 @@ function saysMore({ title, preview }) {
 }
 
 export function name(row) {
-  return row.title || row.preview || 'New session';
+  return brief(row.title || row.preview) || 'New session';
 }
 
 function dayOf(time) {

@@ -10,7 +10,8 @@ const TRICKS =
   /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u206f\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
 function code(character) {
-  return `⟨${character.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`;
+  // As the server writes them in what it asks.
+  return `\\u{${character.codePointAt(0).toString(16)}}`;
 }
 
 /// A name, a path, a command: on one line or more, with nothing hidden.

@@ -78,14 +78,15 @@ export const SUGGESTIONS = [
     says: 'The agent tot weighs ways',
     agent: 'tot',
     message:
-      'Three friends share a bill of 30. How do they split it fairly if one of them had no dessert?',
+      'say: Three ways were weighed. The fairest: whoever had no dessert pays 8, the other two 11 each.',
   },
   {
     icon: 'compact',
     title: 'A graph of sub-tasks',
     says: 'The agent got joins parts',
     agent: 'got',
-    message: 'Compare three ways to store settings: a file, a database and the environment.',
+    message:
+      'say: Taken together: a **file** is easiest to read, a **database** to search, the **environment** to change for one run.',
   },
   {
     icon: 'retry',

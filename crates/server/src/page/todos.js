@@ -2,6 +2,7 @@
 
 import { el, icon } from './dom.js';
 import { kept, keep } from './keep.js';
+import { prose } from './shown.js';
 
 const STATES = {
   pending: 'to do',
@@ -47,7 +48,7 @@ export class Todos {
       todos.find((todo) => todo.status === 'pending');
     this.count.textContent = `${done} of ${todos.length}`;
     this.count.className = done === todos.length ? 'badge good' : 'badge';
-    this.now.textContent = now ? now.content : 'All done';
+    this.now.textContent = now ? prose(now.content) : 'All done';
     this.list.replaceChildren(
       ...todos.map((todo) =>
         el(
@@ -55,7 +56,7 @@ export class Todos {
           { class: `todo ${todo.status}` },
           mark(todo.status),
           el('span', { class: 'unseen', text: `${STATES[todo.status] ?? todo.status}: ` }),
-          el('span', { class: 'grow', text: todo.content }),
+          el('span', { class: 'grow', text: prose(todo.content) }),
           todo.priority === 'high' &&
             todo.status !== 'completed' &&
             el('span', { class: 'badge warn', text: 'high' }),

@@ -3,15 +3,17 @@
 // Keeps the reader's place: what comes in above does not move what is being read, and the end is
 // followed only by those who are at the end. Knows items by their order and height, not by kind.
 
-import { announce, el, icon } from './dom.js';
+import { announce } from './dom.js';
 import { Heights } from './heights.js';
 import { itemView } from './items.js';
+import { parts } from './transcript-parts.js';
 
 // How much of the list is in the document above and below what is seen, in heights of the view.
 const MARGIN_VIEWS = 1.5;
 // So near to the end counts as at the end.
 const END_PX = 48;
 const TOP_PX = 4;
+const SHELF_MAX = 200;
 // Older pages are asked for when so little is left above.
 const OLDER_VIEWS = 2;
 
@@ -27,23 +29,16 @@ export class Transcript {
     /// Views of the items from `first` on, in order.
     this.first = 0;
     this.views = [];
-    /// item → its view; kept only while it is in the document, so that what is open stays open.
+    /// item → its view, while it is in the document.
     this.viewOf = new Map();
+    /// Views that were in the document not long ago, with what the reader opened in them.
+    this.shelf = new Map();
     this.dirty = new Set();
     this.isFollowing = true;
     this.isDrawing = false;
     this.lastTop = 0;
-    this.before = el('div', { class: 'list-space', aria: { hidden: 'true' } });
-    this.after = el('div', { class: 'list-space', aria: { hidden: 'true' } });
-    this.list = el('div', { class: 'list-items' });
-    this.older = el('div', { class: 'list-older', hidden: true }, el('span', { class: 'spinner' }), 'Earlier messages');
-    this.jump = el('button', {
-      type: 'button', class: 'jump', hidden: true, on: { click: () => this.followEnd(true) },
-    }, icon('down'), el('span', { text: 'Newest' }));
-    this.scroller = el('div', {
-      class: 'transcript', tabindex: '0', role: 'log', aria: { label: 'Conversation', live: 'off' },
-    }, this.older, this.before, this.list, this.after);
-    this.root = el('div', { class: 'transcript-box' }, this.scroller, this.jump);
+    this.clock = null;
+    Object.assign(this, parts(() => this.followEnd(true)));
     container.replaceChildren(this.root);
     this.scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
     this.sizes = new ResizeObserver((entries) => this.resized(entries));
@@ -54,6 +49,7 @@ export class Transcript {
   /// Takes the list out of the page.
   close() {
     this.isClosed = true;
+    this.keepTime();
     this.sizes.disconnect();
     this.root.remove();
   }
@@ -84,6 +80,7 @@ export class Transcript {
     this.list.replaceChildren();
     this.views = [];
     this.viewOf.clear();
+    this.shelf.clear();
     this.dirty.clear();
     this.heights = new Heights();
     this.heights.append(this.items.length);
@@ -112,6 +109,7 @@ export class Transcript {
     }
     this.heights.remove(this.first + at);
     this.forget(view);
+    this.shelf.delete(item);
     this.views.splice(at, 1);
   }
 
@@ -132,9 +130,19 @@ export class Transcript {
     const anchor = this.isFollowing ? null : this.anchor();
     this.drawWindow();
     this.drawDirty();
+    this.pondering.hidden = !this.session.isPondering;
+    this.keepTime();
     this.measure();
     this.settle(anchor);
     this.askOlder();
+  }
+
+  /// Clocks go on while a turn does.
+  keepTime() {
+    const runs = this.session.turn !== null && !this.isClosed;
+    if (runs === (this.clock !== null)) return;
+    clearInterval(this.clock);
+    this.clock = runs ? setInterval(() => this.views.forEach((view) => view.tick(this.session.now())), 1000) : null;
   }
 
   /// Puts in and takes out items so that those around the view are in the document.
@@ -171,37 +179,38 @@ export class Transcript {
     const margin = Math.max(clientHeight, 400) * MARGIN_VIEWS;
     const total = this.items.length;
     if (this.isFollowing) return [this.heights.backFrom(total, clientHeight + margin), total];
-    const top = scrollTop - this.offset();
-    const from = this.heights.at(top - margin);
-    const to = Math.min(total, this.heights.at(top + clientHeight + margin) + 1);
+    const from = this.heights.at(scrollTop - margin);
+    const to = Math.min(total, this.heights.at(scrollTop + clientHeight + margin) + 1);
     return [from, Math.max(to, Math.min(from + 1, total))];
   }
 
   make(item) {
-    const view = itemView(item, this.context);
-    view.item = item;
+    const shelved = this.shelf.get(item);
+    const view = shelved ?? Object.assign(itemView(item, this.context), { item, isStale: true });
+    this.shelf.delete(item);
     this.viewOf.set(item, view);
+    if (view.isStale || this.dirty.has(item)) view.update();
+    view.isStale = false;
     this.dirty.delete(item);
-    view.update();
     this.sizes.observe(view.node);
     return view;
   }
 
   forget(view) {
-    // What the reader opened or has the focus in is lost with the node; it is far from the view.
     this.sizes.unobserve(view.node);
     this.viewOf.delete(view.item);
     view.node.remove();
+    this.shelf.set(view.item, view);
+    if (this.shelf.size > SHELF_MAX) this.shelf.delete(this.shelf.keys().next().value);
   }
 
   drawDirty() {
-    for (const item of this.dirty) this.viewOf.get(item)?.update();
+    for (const item of this.dirty) {
+      const view = this.viewOf.get(item);
+      if (view) view.update();
+      else if (this.shelf.has(item)) this.shelf.get(item).isStale = true;
+    }
     this.dirty.clear();
-  }
-
-  /// How far below the top of what is scrolled the list begins.
-  offset() {
-    return this.older.hidden ? 0 : this.older.offsetHeight;
   }
 
   space() {
@@ -212,7 +221,7 @@ export class Transcript {
 
   measure() {
     this.views.forEach((view, at) => {
-      this.heights.set(this.first + at, view.node.offsetHeight);
+      this.heights.set(this.first + at, heightOf(view.node));
     });
     this.space();
   }
@@ -221,7 +230,7 @@ export class Transcript {
   /// to see the first item, whatever its height turns out to be.
   anchor() {
     if (this.scroller.scrollTop < TOP_PX && this.items.length > 0) {
-      return { item: this.items[0], top: this.offset() - this.scroller.scrollTop };
+      return { item: this.items[0], top: -this.scroller.scrollTop };
     }
     return this.seen();
   }
@@ -234,10 +243,10 @@ export class Transcript {
       if (box.bottom > top) return { item: view.item, top: box.top - top };
     }
     // Between windows: by the heights that are known.
-    const at = this.heights.at(this.scroller.scrollTop - this.offset());
+    const at = this.heights.at(this.scroller.scrollTop);
     const item = this.items[at];
     if (!item) return null;
-    return { item, top: this.offset() + this.heights.sum(0, at) - this.scroller.scrollTop };
+    return { item, top: this.heights.sum(0, at) - this.scroller.scrollTop };
   }
 
   /// Scrolls so that the anchor stands where it stood.
@@ -245,7 +254,7 @@ export class Transcript {
     const view = this.viewOf.get(item);
     if (!view) return;
     const now = view.node.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top;
-    if (Math.abs(now - top) < 1) return;
+    if (Math.abs(now - top) < 0.5) return;
     this.scrollTo(this.scroller.scrollTop + now - top);
   }
 
@@ -279,10 +288,7 @@ export class Transcript {
   }
 
   resized(entries) {
-    if (this.isClosed) return;
-    const changed = entries.some(({ target }) => target === this.scroller
-      || this.views.some((view) => view.node === target));
-    if (!changed) return;
+    if (this.isClosed || !entries.some(({ target }) => this.hasNewSize(target))) return;
     if (this.isFollowing) {
       this.measure();
       this.scrollTo(this.scroller.scrollHeight);
@@ -295,9 +301,16 @@ export class Transcript {
     this.drawSoon();
   }
 
+  /// Whoever comes into the document is told of too, and was measured already.
+  hasNewSize(target) {
+    if (target === this.scroller) return true;
+    const at = this.views.findIndex((view) => view.node === target);
+    return at >= 0 && Math.abs(this.heights.get(this.first + at) - heightOf(target)) >= 0.5;
+  }
+
   /// Where the item at the top stood by the heights that were known, before something grew.
   anchorBefore() {
-    let top = this.offset() + this.heights.sum(0, this.first) - this.scroller.scrollTop;
+    let top = this.heights.sum(0, this.first) - this.scroller.scrollTop;
     for (const [at, view] of this.views.entries()) {
       const height = this.heights.get(this.first + at);
       if (top + height > 0) return { item: view.item, top };
@@ -327,10 +340,15 @@ export class Transcript {
       await onOlder();
     } finally {
       this.isAsking = false;
-      this.older.hidden = !hasOlder();
+      this.older.hidden = true;
       this.drawSoon();
     }
   }
+}
+
+/// With its fractions, which add up.
+function heightOf(node) {
+  return node.getBoundingClientRect().height;
 }
 
 function fragment(views) {

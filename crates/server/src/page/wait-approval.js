@@ -4,6 +4,8 @@
 
 import { el, icon } from './dom.js';
 import { callPreview } from './call.js';
+import { isLocked, lock } from './locked.js';
+import { brief, plain } from './shown.js';
 
 const RISKS = {
   low: ['Low risk', 'badge good'],
@@ -11,7 +13,9 @@ const RISKS = {
   high: ['High risk', 'badge bad'],
 };
 
-export function approvalCard(wait, { cwd, send, again }) {
+const GIST_CHARACTERS = 120;
+
+export function approvalCard(wait, { cwd, send, explained }) {
   const { frame } = wait;
   const context = frame.context ?? {};
   const [risk, riskClass] = RISKS[context.risk_level] ?? ['Risk not known', 'badge'];
@@ -23,7 +27,7 @@ export function approvalCard(wait, { cwd, send, again }) {
       ...(explanation ? { explanation } : {}),
     });
 
-  const says = `Allow ${frame.tool_name}?`;
+  const says = `Allow ${brief(frame.tool_name)}? ${gist(frame.input ?? {})}`;
   const pager = el('div', { class: 'row pager' });
   const head = el(
     'div',
@@ -33,7 +37,7 @@ export function approvalCard(wait, { cwd, send, again }) {
       'h2',
       { class: 'wait-title', id: 'wait-title' },
       'Allow ',
-      el('span', { class: 'mono', text: frame.tool_name }),
+      el('span', { class: 'mono', text: brief(frame.tool_name) }),
       '?',
     ),
     el('span', { class: riskClass, text: risk }),
@@ -45,7 +49,7 @@ export function approvalCard(wait, { cwd, send, again }) {
   const facts = el(
     'dl',
     { class: 'facts' },
-    fact('Where', where ? el('code', { text: where }) : null),
+    fact('Where', where ? el('code', { text: plain(where) }) : null),
     fact('Why asked', prose(context.description)),
     ...reasons(context).map((reason) => fact('', prose(reason))),
     fact('“Always” covers', prose(context.covers)),
@@ -126,7 +130,7 @@ export function approvalCard(wait, { cwd, send, again }) {
         'A',
         'plain',
         () => busy(respond('allow_always')),
-        `For this session: ${context.covers}`,
+        `For this session: ${plain(context.covers)}`,
       ),
     choice('Deny…', 'N', 'plain', () => fold(true), 'Deny, with a reason if you like'),
     choice('Stop', 'S', 'plain bad', () => busy(respond('deny_stop')), 'Deny, and end the turn'),
@@ -135,8 +139,8 @@ export function approvalCard(wait, { cwd, send, again }) {
   );
   const note = el('p', {
     class: 'note',
-    text: again ? 'It was explained in the conversation.' : '',
-    hidden: !again,
+    text: explained ? 'It was explained in the conversation.' : '',
+    hidden: !explained,
   });
 
   const node = el(
@@ -160,10 +164,7 @@ export function approvalCard(wait, { cwd, send, again }) {
     else node.focus();
   }
   function busy(sent) {
-    if (!sent) return;
-    node.classList.add('sent');
-    for (const button of node.querySelectorAll('.choices button, .denial button'))
-      button.disabled = true;
+    if (sent) lock(node);
   }
   function askWhy() {
     if (!respond('explain')) return;
@@ -180,7 +181,7 @@ export function approvalCard(wait, { cwd, send, again }) {
     keys: 'Press Y to allow, A for always, N to deny, S to stop, E to have it explained.',
     key(pressed) {
       const key = pressed.toLowerCase();
-      if (node.classList.contains('sent')) return false;
+      if (isLocked(node)) return false;
       if (keys[key]) busy(respond(keys[key]));
       else if (key === 'n') fold(true);
       else if (key === 'e' && !explain.disabled) askWhy();
@@ -188,6 +189,12 @@ export function approvalCard(wait, { cwd, send, again }) {
       return true;
     },
   };
+}
+
+/// The call in a few words, for those who are told of it.
+function gist(input) {
+  const words = input.command ?? input.path ?? input.url ?? '';
+  return brief(words, GIST_CHARACTERS);
 }
 
 function fact(name, value) {
@@ -202,7 +209,7 @@ function reasons(context) {
 /// A sentence of the server, in which `…` is code.
 export function prose(text) {
   if (!text) return null;
-  const parts = String(text).split(/`([^`]+)`/);
+  const parts = plain(text).split(/`([^`]+)`/);
   return el(
     'span',
     {},

@@ -1,7 +1,9 @@
 // The card of a plan: its text, to approve or to send back with words.
 
 import { el, icon } from './dom.js';
+import { isLocked, lock } from './locked.js';
 import { renderMarkdown } from './markdown.js';
+import { plain } from './shown.js';
 
 const AFTER = [
   ['', 'as before the plan'],
@@ -99,7 +101,7 @@ export function planCard(wait, { send, mode }) {
       { class: 'wait-body plan-text', tabindex: 0, role: 'region', aria: { label: 'The plan' } },
       renderMarkdown(frame.plan ?? 'The plan has no text.'),
       frame.plan_file_path &&
-        el('p', { class: 'note' }, 'Kept in ', el('code', { text: frame.plan_file_path })),
+        el('p', { class: 'note' }, 'Kept in ', el('code', { text: plain(frame.plan_file_path) })),
     ),
     choices,
     back,
@@ -113,10 +115,7 @@ export function planCard(wait, { send, mode }) {
       approved,
       ...(feedback ? { feedback } : {}),
     });
-    if (sent) {
-      node.classList.add('sent');
-      for (const button of node.querySelectorAll('button')) button.disabled = true;
-    }
+    if (sent) lock(node);
   }
   function approve() {
     // First the mode: the turn goes on the moment the plan is approved.
@@ -145,7 +144,7 @@ export function planCard(wait, { send, mode }) {
     keys: 'Press Y to approve, N to send it back.',
     key(pressed) {
       const key = pressed.toLowerCase();
-      if (node.classList.contains('sent')) return false;
+      if (isLocked(node)) return false;
       if (key === 'y') approve();
       else if (key === 'n') fold(true);
       else return false;

@@ -1,6 +1,8 @@
 // The card of a question: a form with the options, and room for one's own words.
 
 import { el, icon } from './dom.js';
+import { lock } from './locked.js';
+import { plain, prose } from './shown.js';
 
 export function questionCard(wait, { send }) {
   const { frame } = wait;
@@ -71,10 +73,7 @@ export function questionCard(wait, { send }) {
       tool_id: frame.tool_id,
       answers,
     });
-    if (sent) {
-      submit.disabled = true;
-      node.classList.add('sent');
-    }
+    if (sent) lock(node);
   }
 
   return {
@@ -103,8 +102,8 @@ function field(question, index, changed) {
       el(
         'span',
         { class: 'option-words' },
-        el('span', { class: 'option-label', text: option.label }),
-        option.description && el('span', { class: 'note', text: option.description }),
+        el('span', { class: 'option-label', text: plain(option.label) }),
+        option.description && el('span', { class: 'note', text: prose(option.description) }),
       ),
       at < 9 && el('kbd', { aria: { hidden: true }, text: String(at + 1) }),
     );
@@ -137,8 +136,8 @@ function field(question, index, changed) {
         {},
         question.header &&
           question.header !== 'Question' &&
-          el('span', { class: 'badge', text: question.header }),
-        el('span', { text: question.question }),
+          el('span', { class: 'badge', text: plain(question.header) }),
+        el('span', { text: prose(question.question) }),
       ),
       many && el('p', { class: 'note', text: 'More than one may be chosen.' }),
       options.map((option) => option.node),

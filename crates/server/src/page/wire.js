@@ -7,6 +7,7 @@ import { keep, kept } from './keep.js';
 import { toast } from './floats.js';
 import { copy } from './copy.js';
 import { WireFeed } from './wire-feed.js';
+import { plain } from './shown.js';
 
 const ROWS_MAX = 1_000;
 const PREVIEW_CHARACTERS = 160;
@@ -149,11 +150,7 @@ export class Wire {
     for (const entry of fresh) entry.node = this.node(entry);
     this.rows.push(...fresh);
     for (const old of this.rows.splice(0, this.rows.length - ROWS_MAX)) old.node.remove();
-    this.list.append(
-      ...fresh
-        .filter((entry) => entry.node.parentNode === null && this.rows.includes(entry))
-        .map((entry) => entry.node),
-    );
+    this.list.append(...fresh.map((entry) => entry.node));
     if (atEnd) this.panel.scrollTop = this.panel.scrollHeight;
   }
 
@@ -178,7 +175,7 @@ export class Wire {
       ),
       el('span', {
         class: 'wire-type',
-        text: inner ?? type,
+        text: plain(inner ?? type),
         title: inner ? `${type}: ${inner}` : type,
       }),
       el('span', { class: 'wire-preview cut', text: preview(frame) }),
@@ -203,7 +200,7 @@ export class Wire {
           el(
             'pre',
             { class: 'wire-json', tabindex: 0, aria: { label: `${type} frame` } },
-            el('code', { text: JSON.stringify(frame, null, 2) }),
+            el('code', { text: plain(JSON.stringify(frame, null, 2)) }),
           ),
         );
     }
@@ -247,7 +244,7 @@ function preview(frame) {
   const { type, id, session_id: session, seq, cursor, event, payload, ...rest } = frame;
   const { type: kind, ...inner } = event ?? payload ?? {};
   const own = event || payload ? { ...inner, ...rest } : rest;
-  return Object.keys(own).length ? JSON.stringify(own).slice(0, PREVIEW_CHARACTERS) : '';
+  return Object.keys(own).length ? plain(JSON.stringify(own).slice(0, PREVIEW_CHARACTERS)) : '';
 }
 
 async function copied(text, told = 'The frame is copied.') {
