@@ -3,7 +3,7 @@
 import { el, icon, iconButton } from './dom.js';
 import { copyButton } from './copy.js';
 import { Markdown } from './markdown.js';
-import { count, plain, prose } from './shown.js';
+import { count, named, prose } from './shown.js';
 
 // A user's longer message is folded.
 const FOLDED_CHARS = 2_400;
@@ -46,8 +46,7 @@ export class UserMessage {
 
   tellState(item) {
     this.whole.dataset.state = item.state;
-    // Who gave no name is not named.
-    const by = item.by && !item.by.startsWith('a client') ? el('bdi', { text: plain(item.by) }) : '';
+    const by = named(item.by) ? el('bdi', { text: named(item.by) }) : '';
     if (item.state === 'sending') this.state.replaceChildren('Sending…');
     else if (item.state === 'refused') this.state.replaceChildren(icon('error'), `Not sent: ${prose(item.why)}`);
     else this.state.replaceChildren(by);

@@ -2,7 +2,7 @@
 
 import { el, icon } from './dom.js';
 import { filesNode } from './item-tool.js';
-import { brief, count, prose } from './shown.js';
+import { brief, count, named, prose } from './shown.js';
 
 // What to do about a failure, by its code.
 const ADVICE = {
@@ -29,6 +29,7 @@ export class Notice {
     this.whole.dataset.code = brief(item.code, 60);
     const text = el('span', { dir: 'auto', text: prose(item.text).slice(0, 20_000) });
     this.whole.replaceChildren(icon(glyph), text);
+    if (named(item.by)) text.append(' for ', el('bdi', { text: named(item.by) }));
     if (item.files?.length) this.whole.append(filesNode({ files: item.files, toolId: null }, this.context));
   }
 

@@ -4,7 +4,7 @@
 
 import { el, icon } from './dom.js';
 import { inline, Markdown } from './markdown.js';
-import { brief, plain, prose } from './shown.js';
+import { brief, named, plain, prose } from './shown.js';
 
 const DECISIONS = {
   allow: ['check', 'Allowed'], allow_always: ['check', 'Always allowed'], deny: ['stop', 'Denied'],
@@ -22,7 +22,7 @@ export function outcome({ kind, decision, by, message, context, requestId }, { o
   const [glyph, word] = Object.hasOwn(known, decision) ? known[decision] : ['info', plain(decision)];
   const words = message && (decision !== 'allow' || kind === 'plan') ? `: ${brief(message, 600)}` : '';
   return el('div', { class: `outcome is-${plain(decision)}` }, icon(glyph),
-    el('span', {}, word, by ? [' by ', el('bdi', { text: plain(by) })] : '', words));
+    el('span', {}, word, named(by) ? [' by ', el('bdi', { text: named(by) })] : '', words));
 }
 
 function open(glyph, words, act, { context, requestId, onWait }) {

@@ -71,8 +71,8 @@ export class Items {
       return [...changes, ...this.add(item, frame)];
     }
     if (!frame.resumes) return changes; // A compaction, which says so itself.
-    const text = frame.by ? `${frame.by} let the work go on` : 'The work goes on';
-    const item = { key: frame.id, kind: 'notice', level: 'info', text, code: 'resumed' };
+    const { id: key, by = null } = frame;
+    const item = { key, kind: 'notice', level: 'info', text: 'The work goes on', by, code: 'resumed' };
     return [...changes, ...this.add(item, frame)];
   }
 

@@ -33,6 +33,11 @@ export function prose(text) {
   return String(text ?? '').replace(/\r\n?/g, '\n').replace(TRICKS, code);
 }
 
+/// Who did something, where that is a name; who gave none is "a client of …" and is not named.
+export function named(by) {
+  return by && !by.startsWith('a client') ? plain(by) : null;
+}
+
 /// 1536 → "1.5 kB".
 export function bytes(count) {
   if (count < 1000) return `${count} B`;
