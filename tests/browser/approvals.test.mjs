@@ -103,7 +103,7 @@ export default {
     await page.hasText(page.card, "mkdir c");
     await press(page, "e", async () => (await page.conversation.locator(".agent-message").count()) > 0);
     await page.hasText(page.card, "It was explained");
-    await press(page, "s", () => page.button("Stop").isHidden());
+    await press(page, "s", () => page.stop.isHidden());
     ok(!made("b") && !made("c"), "neither folder was made");
   },
 

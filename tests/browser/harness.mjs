@@ -139,9 +139,8 @@ export class Scene {
     const told = (what) => this.problems.push(what);
     raw.on("pageerror", (error) => told(`script error: ${error.stack ?? error}`));
     raw.on("console", (message) => {
-      if (message.type() === "error" || message.type() === "warning") {
-        told(`console ${message.type()}: ${message.text()} ${message.location().url ?? ""}`);
-      }
+      if (message.type() !== "error") return;
+      told(`console error: ${message.text()} ${message.location().url ?? ""}`);
     });
     raw.on("request", (request) => this.reached(request.url()));
     raw.on("websocket", (socket) => this.reached(socket.url().replace(/^ws/, "http")));
@@ -197,6 +196,7 @@ async function fromFolder(route) {
   const name = pathname === "/" ? "index.html" : basename(pathname);
   const answer = await route.fetch().catch(() => null);
   if (!answer) return route.abort("connectionrefused");
+  if (answer.status() !== 200 && pathname === "/") return route.fulfill({ response: answer });
   const policy = answer.headers()["content-security-policy"];
   const body = await readFile(join(options.page, name)).catch(() => null);
   if (body === null) return route.fulfill({ status: 404, body: "" });

@@ -13,8 +13,10 @@ export class Page {
     return this.raw.getByRole("region", { name, exact: true });
   }
 
+  /** A button by the beginning of its name, or by a pattern. */
   button(name, within = this.raw) {
-    return within.getByRole("button", { name });
+    const begins = (words) => new RegExp(`^${words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}`);
+    return within.getByRole("button", { name: typeof name === "string" ? begins(name) : name });
   }
 
   get conversation() {
@@ -35,6 +37,11 @@ export class Page {
 
   get head() {
     return this.raw.locator("#head");
+  }
+
+  /** What ends the turn; an approval's card has a button of that name too. */
+  get stop() {
+    return this.button("Stop", this.raw.locator("#composer"));
   }
 
   get toasts() {
@@ -79,11 +86,11 @@ export class Page {
 
   /** No turn runs. */
   async idle() {
-    await this.button("Stop").waitFor({ state: "hidden" });
+    await this.stop.waitFor({ state: "hidden" });
   }
 
   async running() {
-    await this.button("Stop").waitFor();
+    await this.stop.waitFor();
   }
 
   /** The source of the newest whole message of the agent, by its copy button. */

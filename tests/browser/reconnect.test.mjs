@@ -6,8 +6,12 @@ import { Network } from "./cut.mjs";
 
 const LOST = /ERR_|WebSocket connection|Failed to load resource/;
 
+// So high that everything is in sight, and so in the document.
+const HIGH = { width: 1280, height: 20_000 };
+
 /** The agent's messages in the page, by what their copy buttons give. */
-async function sources(page) {
+async function sources(page, count) {
+  await page.count(page.conversation.locator(".agent-message"), count, "messages");
   const found = [];
   for (const one of await page.conversation.locator(".agent-message").all()) {
     found.push(await page.copied(one));
@@ -18,10 +22,10 @@ async function sources(page) {
 /** What the page shows is what the log has; and what a reload shows is the same. */
 async function isWhole(s, page) {
   const texts = await s.last.texts(await page.session());
-  eq(await sources(page), texts, "what is shown, beside the log");
+  await page.raw.setViewportSize(HIGH);
+  eq(await sources(page, texts.length), texts, "what is shown, beside the log");
   await page.raw.reload();
-  await page.count(page.conversation.locator(".agent-message"), texts.length, "messages");
-  eq(await sources(page), texts, "the same after a reload");
+  eq(await sources(page, texts.length), texts, "the same after a reload");
 }
 
 export default {

@@ -88,10 +88,10 @@ export default {
     const other = await Client.attach(s, "elsewhere", { name: "Ann" });
     other.say("run: touch a");
     await other.next("control_request");
-    await page.sees(page.list.getByRole("link", { name: /touch a, waits for you/ }));
+    await page.sees(page.list.getByRole("link", { name: /touch a.*waits for you/s }));
     other.send("interrupt");
     await other.next("turn_failed");
-    await page.sees(page.list.getByRole("link", { name: /touch a, idle/ }));
+    await page.sees(page.list.getByRole("link", { name: /touch a.*idle/s }));
   },
 
   async "an address of no session says so, and can begin it"(s) {
