@@ -14,6 +14,8 @@ const SPINNER_MILLIS: u128 = 120;
 /// Of each call that runs.
 const OUTPUT_LINES_OPEN: usize = 6;
 const QUEUE_LINES_SHOWN: usize = 3;
+/// With fewer there is room for what is needed alone.
+const ROWS_SMALL: usize = 10;
 const LEAD: &str = "› ";
 
 impl Chat {
@@ -87,13 +89,18 @@ impl Chat {
             return Vec::new();
         }
         let (empty, armed) = (self.editor.is_empty(), self.is_armed());
+        let small = self.screen.size().rows < ROWS_SMALL;
         let Some(ask) = self.story.asked() else { return Vec::new() };
         let words = matches!(ask.kind, crate::story::ask::Kind::Question { .. });
         if ask.answered {
             return Vec::new();
         }
         if words || armed {
-            return ask.keys();
+            let mut keys = ask.keys();
+            if small {
+                keys.truncate(1);
+            }
+            return keys;
         }
         if empty {
             return Vec::new();
@@ -124,7 +131,7 @@ impl Chat {
 
     /// Under the line.
     fn below(&self) -> Vec<Line> {
-        if !self.hint.is_empty() {
+        if !self.hint.is_empty() || self.screen.size().rows < ROWS_SMALL {
             return self.hint.clone();
         }
         let story = &self.story;

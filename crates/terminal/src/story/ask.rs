@@ -60,7 +60,7 @@ impl Ask {
         }
     }
 
-    /// Which keys answer it.
+    /// Which keys answer it, in the first line, and what they mean.
     pub fn keys(&self) -> Vec<Line> {
         match &self.kind {
             Kind::Approval(request) => vec![
