@@ -119,7 +119,7 @@ pub(crate) enum Done {
 
 /// What a line that is written is for.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Purpose {
+enum Writing {
     #[default]
     Message,
     /// The reason of a denial, of the request with this id.
@@ -157,9 +157,9 @@ pub(crate) struct Chat {
     raw: Option<tty::Raw>,
     /// Lines that are to go up with the next drawing.
     done: Vec<Line>,
-    purpose: Purpose,
+    writing: Writing,
     /// A line that was put aside to answer something.
-    aside: String,
+    kept: String,
     /// Messages that the server has not shown yet, by id.
     outbox: VecDeque<(String, String)>,
     /// Said in the panel until the next key.
@@ -210,8 +210,8 @@ impl Chat {
             screen: Screen::new(std::io::stdout(), colours(), tty::size()),
             raw: Some(raw),
             done: Vec::new(),
-            purpose: Purpose::default(),
-            aside: String::new(),
+            writing: Writing::default(),
+            kept: String::new(),
             outbox: VecDeque::new(),
             hint: Vec::new(),
             own,
@@ -254,7 +254,7 @@ impl Chat {
         let agent = self.story.agent.clone();
         self.story = Story::new(&self.own);
         (self.story.mode, self.story.model, self.story.agent) = (mode, model, agent);
-        self.purpose = Purpose::Message;
+        self.writing = Writing::Message;
         self.armed_at = None;
         self.letter = None;
         self.done.push(Line::new());
