@@ -171,6 +171,12 @@ class Piped:
         assert "panicked" not in err, err
         return self.process.returncode, out, err
 
+    def rest(self):
+        """As `end`, for who has read lines of it: what was read ahead is not lost."""
+        out, err = self.process.stdout.read(), self.process.stderr.read()
+        assert "panicked" not in err, err
+        return self.process.wait(60), out, err
+
 
 def piped(t, server, *words, stdin=None, **options):
     """Runs it to its end."""

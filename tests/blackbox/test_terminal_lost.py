@@ -130,7 +130,7 @@ def test_a_pipe_outlives_the_server(t):
     while "connection is lost" not in run.process.stderr.readline():
         pass
     t.server("--addr", server.address)
-    code, out, err = run.end()
+    code, out, _ = run.rest()
     # What the kill cut ends as interrupted; it was not the user of this client.
     eq(code, 5, "exit status")
     frames = [json.loads(line) for line in lines + out.splitlines()]
@@ -186,7 +186,7 @@ def test_a_connection_lost_for_good_is_4(t):
     while '"assistant_message"' not in run.process.stdout.readline():
         pass
     server.kill()
-    code, _, err = run.end()
+    code, _, err = run.rest()
     eq(code, 4, "exit status")
     assert "lost for good" in err, err
 

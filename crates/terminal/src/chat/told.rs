@@ -57,7 +57,7 @@ impl Chat {
         }
         let is_asked = self.asked_id();
         if is_asked != was_asked {
-            self.next_ask(is_asked);
+            self.next_wait(is_asked);
         }
     }
 
@@ -66,7 +66,7 @@ impl Chat {
     }
 
     /// Something else is asked than before, or nothing any more.
-    fn next_ask(&mut self, asked: Option<String>) {
+    fn next_wait(&mut self, asked: Option<String>) {
         // It was meant for what is gone.
         self.letter = None;
         if self.writing != Writing::Message {
