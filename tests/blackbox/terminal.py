@@ -171,6 +171,21 @@ class Piped:
         assert "panicked" not in err, err
         return self.process.returncode, out, err
 
+    @staticmethod
+    def lines(stream, text):
+        """Reads up to a line with this text; the lines."""
+        lines = []
+        while not lines or text not in lines[-1]:
+            lines.append(stream.readline())
+            assert lines[-1], f"it ended without {text!r}: {lines}"
+        return lines
+
+    def rest(self):
+        """As `end`, for who has read lines of it: what was read ahead is not lost."""
+        out, err = self.process.stdout.read(), self.process.stderr.read()
+        assert "panicked" not in err, err
+        return self.process.wait(60), out, err
+
 
 def piped(t, server, *words, stdin=None, **options):
     """Runs it to its end."""

@@ -123,14 +123,11 @@ def test_a_pipe_outlives_the_server(t):
     run = Piped(t, server, "--session", "p", "--new", "--json",
                 "run: touch a\nstream: 400 20 5\nsay: end")
     # It is denied at once, so the stream runs.
-    lines = []
-    while not lines or json.loads(lines[-1])["type"] != "assistant_message":
-        lines.append(run.process.stdout.readline())
+    lines = run.lines(run.process.stdout, '"assistant_message"')
     server.kill()
-    while "connection is lost" not in run.process.stderr.readline():
-        pass
+    run.lines(run.process.stderr, "connection is lost")
     t.server("--addr", server.address)
-    code, out, err = run.end()
+    code, out, _ = run.rest()
     # What the kill cut ends as interrupted; it was not the user of this client.
     eq(code, 5, "exit status")
     frames = [json.loads(line) for line in lines + out.splitlines()]
@@ -183,10 +180,9 @@ def test_a_connection_that_is_cut_again_and_again(t):
 def test_a_connection_lost_for_good_is_4(t):
     server = t.server()
     run = Piped(t, server, "--session", "p", "--new", "--json", "--reconnect-secs", "1", LONG)
-    while '"assistant_message"' not in run.process.stdout.readline():
-        pass
+    run.lines(run.process.stdout, '"assistant_message"')
     server.kill()
-    code, _, err = run.end()
+    code, _, err = run.rest()
     eq(code, 4, "exit status")
     assert "lost for good" in err, err
 

@@ -253,7 +253,8 @@ def test_a_wait_for_input_is_told(t):
     run = Piped(t, server, "say: x", stdin=subprocess.PIPE)
     told = run.process.stderr.readline()
     assert "standard input" in told, told
-    eq(run.end("")[:2], (0, "x\n"))
+    run.process.stdin.close()
+    eq(run.rest()[:2], (0, "x\n"))
 
 
 def test_the_help_says_how_it_ends(t):

@@ -157,6 +157,15 @@ def test_a_narrower_and_a_wider_terminal(t):
     terminal.turn("say: still here")
 
 
+def test_a_small_terminal_has_room_for_what_is_needed(t):
+    terminal = open_terminal(t, columns=40, rows=8)
+    terminal.say("run: seq 1 30; touch a")
+    terminal.shows("y allow", "n deny", "s stop")
+    terminal.key("y")
+    terminal.has("✓ allowed", "  │ 30\n", "tokens in")
+    terminal.turn("say: " + "word " * 100)
+
+
 def test_no_session_is_made_before_something_is_said(t):
     server = t.server()
     terminal = open_terminal(t, server=server)

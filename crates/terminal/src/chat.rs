@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 
 use crate::address::Address;
@@ -57,6 +57,11 @@ pub async fn run(address: Address, options: Options) -> Exit {
             Err((exit, problem)) => return complain(exit, &problem),
         },
     };
+    // Before the terminal is changed, so that none of them leaves it changed.
+    let signals = match Signals::catch() {
+        Ok(signals) => signals,
+        Err(error) => return complain(Exit::Failed, &format!("signals cannot be caught: {error}")),
+    };
     let raw = match tty::Raw::enter() {
         Ok(raw) => raw,
         Err(error) => {
@@ -71,9 +76,29 @@ pub async fn run(address: Address, options: Options) -> Exit {
     if !options.message.is_empty() {
         chat.send(&options.message.join(" "));
     }
-    let exit = chat.go().await;
+    let exit = chat.go(signals).await;
     chat.leave().await;
     exit
+}
+
+struct Signals {
+    resized: Signal,
+    ended: Signal,
+    hung_up: Signal,
+    interrupted: Signal,
+    back: Signal,
+}
+
+impl Signals {
+    fn catch() -> std::io::Result<Signals> {
+        Ok(Signals {
+            resized: signal(SignalKind::window_change())?,
+            ended: signal(SignalKind::terminate())?,
+            hung_up: signal(SignalKind::hangup())?,
+            interrupted: signal(SignalKind::interrupt())?,
+            back: signal(SignalKind::from_raw(SIGCONT))?,
+        })
+    }
 }
 
 /// What came of a request that was made beside the loop.
@@ -94,7 +119,7 @@ pub(crate) enum Done {
 
 /// What a line that is written is for.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum Purpose {
+enum Writing {
     #[default]
     Message,
     /// The reason of a denial, of the request with this id.
@@ -132,9 +157,9 @@ pub(crate) struct Chat {
     raw: Option<tty::Raw>,
     /// Lines that are to go up with the next drawing.
     done: Vec<Line>,
-    purpose: Purpose,
+    writing: Writing,
     /// A line that was put aside to answer something.
-    aside: String,
+    kept: String,
     /// Messages that the server has not shown yet, by id.
     outbox: VecDeque<(String, String)>,
     /// Said in the panel until the next key.
@@ -185,8 +210,8 @@ impl Chat {
             screen: Screen::new(std::io::stdout(), colours(), tty::size()),
             raw: Some(raw),
             done: Vec::new(),
-            purpose: Purpose::default(),
-            aside: String::new(),
+            writing: Writing::default(),
+            kept: String::new(),
             outbox: VecDeque::new(),
             hint: Vec::new(),
             own,
@@ -229,7 +254,7 @@ impl Chat {
         let agent = self.story.agent.clone();
         self.story = Story::new(&self.own);
         (self.story.mode, self.story.model, self.story.agent) = (mode, model, agent);
-        self.purpose = Purpose::Message;
+        self.writing = Writing::Message;
         self.armed_at = None;
         self.letter = None;
         self.done.push(Line::new());
@@ -254,19 +279,7 @@ impl Chat {
         }
     }
 
-    async fn go(&mut self) -> Exit {
-        let kinds = [
-            SignalKind::window_change(),
-            SignalKind::terminate(),
-            SignalKind::hangup(),
-            SignalKind::interrupt(),
-            SignalKind::from_raw(SIGCONT),
-        ];
-        let [Ok(mut resized), Ok(mut ended), Ok(mut hung_up), Ok(mut interrupted), Ok(mut back)] =
-            kinds.map(signal)
-        else {
-            return complain(Exit::Failed, "signals cannot be caught");
-        };
+    async fn go(&mut self, mut signals: Signals) -> Exit {
         let mut bytes = tty::read_keys();
         let mut draw_at = Some(Instant::now());
         let mut escape_at = None;
@@ -275,11 +288,11 @@ impl Chat {
             let arming = self.armed_at.filter(|at| *at > Instant::now());
             tokio::select! {
                 biased;
-                _ = ended.recv() => return Exit::Signal(SIGTERM),
-                _ = hung_up.recv() => return Exit::Signal(SIGHUP),
-                _ = interrupted.recv() => return Exit::Signal(SIGINT),
-                _ = resized.recv() => self.screen.resize(tty::size()),
-                _ = back.recv() => self.come_back(),
+                _ = signals.ended.recv() => return Exit::Signal(SIGTERM),
+                _ = signals.hung_up.recv() => return Exit::Signal(SIGHUP),
+                _ = signals.interrupted.recv() => return Exit::Signal(SIGINT),
+                _ = signals.resized.recv() => self.screen.resize(tty::size()),
+                _ = signals.back.recv() => self.come_back(),
                 read = bytes.recv() => match read {
                     None => return Exit::Signal(SIGHUP),
                     Some(read) => {

@@ -113,43 +113,4 @@ impl<W: Write> Screen<W> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::style::Style;
-
-    fn row(text: &str) -> Line {
-        Line::of(text, Style::PLAIN)
-    }
-
-    fn screen() -> Screen<Vec<u8>> {
-        Screen::new(Vec::new(), Colours::Off, Size { columns: 20, rows: 10 })
-    }
-
-    fn written(screen: &mut Screen<Vec<u8>>) -> String {
-        String::from_utf8(std::mem::take(&mut screen.out)).unwrap()
-    }
-
-    #[test]
-    fn the_panel_is_drawn_in_its_place() {
-        let mut screen = screen();
-        let panel = |text: &str| Panel { rows: vec![row("status"), row(text)], cursor: (1, 3) };
-        screen.draw(&[], panel("> a")).unwrap();
-        assert_eq!(written(&mut screen), "\x1b[?25l\r\x1b[Jstatus\r\n> a\r\x1b[3C\x1b[?25h");
-        screen.draw(&[row("done")], panel("> b")).unwrap();
-        let want = "\x1b[?25l\x1b[1A\r\x1b[Jdone\r\nstatus\r\n> b\r\x1b[3C\x1b[?25h";
-        assert_eq!(written(&mut screen), want);
-        screen.draw(&[], panel("> b")).unwrap();
-        assert_eq!(written(&mut screen), "", "nothing has changed");
-    }
-
-    #[test]
-    fn a_narrower_terminal_has_wrapped_the_panel() {
-        let mut screen = screen();
-        let rows = vec![row("0123456789abcdef"), row("> x")];
-        screen.draw(&[], Panel { rows, cursor: (1, 3) }).unwrap();
-        written(&mut screen);
-        screen.resize(Size { columns: 8, rows: 10 });
-        screen.leave().unwrap();
-        assert_eq!(written(&mut screen), "\x1b[?25l\x1b[2A\r\x1b[J\x1b[?25h");
-    }
-}
+mod tests;

@@ -3,9 +3,9 @@
 //! Does no I/O and reads no clock: `take` is given an event and the time, and returns the lines
 //! that can go up into the terminal's history.
 
-pub mod ask;
 mod tell;
 mod tool;
+pub mod wait;
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,10 @@ use crate::markdown::{Markdown, OPEN_LINE_BYTES_MAX, cut};
 use crate::style::{Line, Style};
 use crate::text::lines;
 use crate::wire::{Event, Facts, Todo, TurnStarted};
-use ask::Ask;
 pub use tell::{seconds, todos as todo_lines};
-use tool::Card;
+use tool::ToolCall;
 pub use tool::summary;
+use wait::Wait;
 
 /// Whether an event happens now, or is shown of what was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,8 +36,8 @@ pub struct Queued {
 #[derive(Debug, Default)]
 pub struct Story {
     text: Text,
-    cards: Vec<Card>,
-    asks: Vec<Ask>,
+    calls: Vec<ToolCall>,
+    waits: Vec<Wait>,
     queue: Vec<Queued>,
     working: Option<Working>,
     pub mode: String,
@@ -88,17 +88,17 @@ impl Story {
     }
 
     /// What is asked first of those that wait.
-    pub fn asked(&mut self) -> Option<&mut Ask> {
-        self.asks.first_mut()
+    pub fn asked(&mut self) -> Option<&mut Wait> {
+        self.waits.first_mut()
     }
 
     pub fn is_asked(&self) -> bool {
-        !self.asks.is_empty()
+        !self.waits.is_empty()
     }
 
     /// An answer that was on its way when the connection broke may not have come through.
     pub fn unanswer(&mut self) {
-        self.asks.iter_mut().for_each(|ask| ask.answered = false);
+        self.waits.iter_mut().for_each(|wait| wait.answered = false);
     }
 
     pub fn take(&mut self, event: Event, moment: Moment) -> Vec<Line> {
@@ -117,30 +117,30 @@ impl Story {
             Event::TurnFailed { error, code } => self.end(tell::failed(&error, &code)),
             Event::ToolStarted { tool_name, tool_id, arguments } => {
                 let done = self.close_text();
-                self.cards.retain(|card| card.id != tool_id);
-                self.cards.push(Card::new(tool_id, tool_name, arguments));
+                self.calls.retain(|call| call.id != tool_id);
+                self.calls.push(ToolCall::new(tool_id, tool_name, arguments));
                 done
             }
             Event::CommandOutput { tool_id, output, exit_code } => {
-                if let Some(card) = self.cards.iter_mut().find(|card| card.id == tool_id) {
-                    card.output(&output, exit_code);
+                if let Some(call) = self.calls.iter_mut().find(|call| call.id == tool_id) {
+                    call.output(&output, exit_code);
                 }
                 Vec::new()
             }
             Event::ToolCompleted { tool_id, success, result, error } => {
-                let at = self.cards.iter().position(|card| card.id == tool_id);
+                let at = self.calls.iter().position(|call| call.id == tool_id);
                 let told = result.or(error).unwrap_or_default();
-                match at.map(|at| self.cards.remove(at)) {
-                    Some(card) => self.block(card.ended(success, &told)),
+                match at.map(|at| self.calls.remove(at)) {
+                    Some(call) => self.block(call.ended(success, &told)),
                     None => Vec::new(),
                 }
             }
-            Event::ControlRequest(request) => self.ask(Ask::approval(request)),
+            Event::ControlRequest(request) => self.open(Wait::approval(request)),
             Event::AskUserQuestion { request_id, questions } => {
-                self.ask(Ask::question(request_id, questions))
+                self.open(Wait::question(request_id, questions))
             }
             Event::ExitPlanMode { request_id, plan, plan_file_path } => {
-                self.ask(Ask::plan(request_id, plan, plan_file_path))
+                self.open(Wait::plan(request_id, plan, plan_file_path))
             }
             Event::ApprovalSettled { request_id, decision, by, message } => {
                 self.settle(&request_id, &decision, by.as_deref(), message.as_deref())
@@ -174,10 +174,10 @@ impl Story {
     fn said(&mut self, event: Event) -> Vec<Line> {
         match event {
             Event::FileChanged { path, operation } => {
-                vec![tell::aside(&format!("{path}: {}", tell::operation(&operation)))]
+                vec![tell::remark(&format!("{path}: {}", tell::operation(&operation)))]
             }
             Event::SessionRenamed { title } => {
-                let line = tell::aside(&format!("the session's title is: {title}"));
+                let line = tell::remark(&format!("the session's title is: {title}"));
                 self.title = Some(title).filter(|title| !title.is_empty());
                 self.block(vec![line])
             }
@@ -193,7 +193,7 @@ impl Story {
 
     /// A line of this client itself.
     pub fn note(&mut self, text: &str) -> Vec<Line> {
-        self.block(text.lines().map(tell::aside).collect())
+        self.block(text.lines().map(tell::remark).collect())
     }
 
     pub fn complain(&mut self, text: &str) -> Vec<Line> {
@@ -280,10 +280,10 @@ impl Story {
 
     fn end(&mut self, lines: Vec<Line>) -> Vec<Line> {
         self.working = None;
-        self.asks.clear();
+        self.waits.clear();
         let mut done = self.close_text();
-        for card in std::mem::take(&mut self.cards) {
-            done.extend(card.ended(false, ""));
+        for call in std::mem::take(&mut self.calls) {
+            done.extend(call.ended(false, ""));
         }
         done.push(Line::new());
         done.extend(lines);
@@ -295,14 +295,14 @@ impl Story {
         self.elapsed(moment.instant()?)
     }
 
-    fn ask(&mut self, ask: Ask) -> Vec<Line> {
+    fn open(&mut self, wait: Wait) -> Vec<Line> {
         // What was explained, or is told again to who comes back, is the same request.
-        if let Some(known) = self.asks.iter_mut().find(|known| known.id == ask.id) {
+        if let Some(known) = self.waits.iter_mut().find(|known| known.id == wait.id) {
             known.answered = false;
             return self.close_text();
         }
-        let lines = ask.lines(&self.cwd);
-        self.asks.push(ask);
+        let lines = wait.lines(&self.cwd);
+        self.waits.push(wait);
         self.gap = true;
         let mut done = self.block(lines);
         done.push(Line::new());
@@ -316,9 +316,9 @@ impl Story {
         by: Option<&str>,
         message: Option<&str>,
     ) -> Vec<Line> {
-        let Some(at) = self.asks.iter().position(|ask| ask.id == id) else { return Vec::new() };
-        let ask = self.asks.remove(at);
-        let by = by.filter(|_| !ask.answered);
+        let Some(at) = self.waits.iter().position(|wait| wait.id == id) else { return Vec::new() };
+        let wait = self.waits.remove(at);
+        let by = by.filter(|_| !wait.answered);
         let done = self.block(vec![tell::settled(decision, by, message)]);
         self.gap = true;
         done
@@ -369,7 +369,7 @@ impl Story {
         }
     }
 
-    /// The todo list, for who asks to see it.
+    /// The todo list, for who wants to see it.
     pub fn todos(&self) -> &[Todo] {
         &self.todos
     }
@@ -383,8 +383,8 @@ impl Story {
             Text::Thought(text) if text.is_empty() => {}
             Text::Thought(text) => open.extend(lines(text).last().map(thought_line)),
         }
-        for card in &self.cards {
-            open.extend(card.open_lines(lines_of_each));
+        for call in &self.calls {
+            open.extend(call.open_lines(lines_of_each));
         }
         open
     }

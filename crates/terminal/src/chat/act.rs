@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Chat, Connection, Purpose};
+use super::{Chat, Connection, Writing};
 use crate::editor::Outcome;
 use crate::keys::Key;
 use crate::slash::{Slash, complete};
@@ -40,8 +40,8 @@ impl Chat {
     }
 
     fn ctrl_c(&mut self, leaving: bool) {
-        if self.purpose != Purpose::Message {
-            return self.cancel_purpose();
+        if self.writing != Writing::Message {
+            return self.stop_writing();
         }
         if !self.editor.is_empty() {
             return self.editor.set("");
@@ -59,21 +59,20 @@ impl Chat {
     }
 
     fn escape(&mut self) {
-        if self.purpose != Purpose::Message {
-            self.cancel_purpose();
+        if self.writing != Writing::Message {
+            self.stop_writing();
         } else if self.story.is_asked() && !self.editor.is_empty() {
             // The line waits until the request is answered.
             let line = self.editor.take();
-            self.aside =
-                if self.aside.is_empty() { line } else { format!("{}\n{line}", self.aside) };
+            self.kept = if self.kept.is_empty() { line } else { format!("{}\n{line}", self.kept) };
             self.armed_at = Some(Instant::now());
         } else if self.story.is_working() && !self.story.is_asked() && self.editor.is_empty() {
             self.interrupt();
         }
     }
 
-    fn cancel_purpose(&mut self) {
-        self.purpose = Purpose::Message;
+    fn stop_writing(&mut self) {
+        self.writing = Writing::Message;
         self.editor.set("");
     }
 
@@ -118,10 +117,10 @@ impl Chat {
 
     /// A line that was written and sent.
     fn submit(&mut self, line: &str) {
-        match std::mem::take(&mut self.purpose) {
-            Purpose::Reason(id) => return self.deny_because(&id, line),
-            Purpose::Feedback(id) => return self.send_back(&id, line),
-            Purpose::Message => {}
+        match std::mem::take(&mut self.writing) {
+            Writing::Reason(id) => return self.deny_because(&id, line),
+            Writing::Feedback(id) => return self.send_back(&id, line),
+            Writing::Message => {}
         }
         self.history.add(line);
         match Slash::read(line) {

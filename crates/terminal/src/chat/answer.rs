@@ -4,17 +4,17 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use super::{Chat, Connection, LETTER, Purpose};
+use super::{Chat, Connection, LETTER, Writing};
 use crate::keys::Key;
-use crate::story::ask::Kind;
+use crate::story::wait::Kind;
 
 impl Chat {
     /// Whether keys count as answers: something is asked, long enough to be seen, and no line is
     /// being written.
     pub(super) fn is_armed(&mut self) -> bool {
-        let free = self.editor.is_empty() && self.purpose == Purpose::Message;
+        let free = self.editor.is_empty() && self.writing == Writing::Message;
         let seen = self.armed_at.is_some_and(|at| at <= Instant::now());
-        let open = self.story.asked().is_some_and(|ask| !ask.answered);
+        let open = self.story.asked().is_some_and(|wait| !wait.answered);
         free && seen && open
     }
 
@@ -24,7 +24,7 @@ impl Chat {
         if !self.is_armed() {
             return false;
         }
-        let letters = match self.story.asked().map(|ask| &ask.kind) {
+        let letters = match self.story.asked().map(|wait| &wait.kind) {
             Some(Kind::Approval(_)) => "yansre",
             Some(Kind::Plan { .. }) => "yrn",
             Some(Kind::Question { .. }) | None => "",
@@ -52,20 +52,20 @@ impl Chat {
     /// Nothing followed: the letter is the answer.
     pub(super) fn settle_letter(&mut self) {
         let Some((letter, _)) = self.letter.take() else { return };
-        let Some(ask) = self.story.asked() else { return };
-        let id = ask.id.clone();
-        match (&ask.kind, letter.to_ascii_lowercase()) {
+        let Some(wait) = self.story.asked() else { return };
+        let id = wait.id.clone();
+        match (&wait.kind, letter.to_ascii_lowercase()) {
             (Kind::Approval(_), 'y') => self.decide(&id, "allow"),
             (Kind::Approval(_), 'a') => self.decide(&id, "allow_always"),
             (Kind::Approval(_), 'n') => self.decide(&id, "deny"),
             (Kind::Approval(_), 's') => self.decide(&id, "deny_stop"),
             (Kind::Approval(_), 'e') => self.decide(&id, "explain"),
-            (Kind::Approval(_), 'r') => self.purpose = Purpose::Reason(id),
+            (Kind::Approval(_), 'r') => self.writing = Writing::Reason(id),
             (Kind::Plan { .. }, 'y') => {
                 let fields = json!({ "request_id": id, "approved": true });
                 self.reply("plan_approval_response", fields);
             }
-            (Kind::Plan { .. }, 'r' | 'n') => self.purpose = Purpose::Feedback(id),
+            (Kind::Plan { .. }, 'r' | 'n') => self.writing = Writing::Feedback(id),
             _ => {}
         }
     }
@@ -89,14 +89,14 @@ impl Chat {
     fn reply(&mut self, kind: &str, fields: serde_json::Value) {
         let up = matches!(self.connection, Connection::Up);
         self.tell(kind, fields);
-        if let Some(ask) = self.story.asked().filter(|_| up) {
-            ask.answered = true;
+        if let Some(wait) = self.story.asked().filter(|_| up) {
+            wait.answered = true;
         }
     }
 
     pub(super) fn is_questioned(&mut self) -> bool {
         let asked = self.story.asked();
-        asked.is_some_and(|ask| !ask.answered && matches!(ask.kind, Kind::Question { .. }))
+        asked.is_some_and(|wait| !wait.answered && matches!(wait.kind, Kind::Question { .. }))
     }
 
     pub(super) fn answer_question(&mut self, text: &str) {
@@ -104,14 +104,14 @@ impl Chat {
             self.editor.set(text);
             return self.hint("not connected; try again in a moment");
         }
-        let Some(ask) = self.story.asked() else { return };
-        match ask.answer(text) {
+        let Some(wait) = self.story.asked() else { return };
+        match wait.answer(text) {
             Ok(Some(fields)) => {
-                ask.forget();
+                wait.forget();
                 self.reply("user_question_response", fields);
             }
             Ok(None) => {
-                let next = ask.lines("");
+                let next = wait.lines("");
                 self.done.extend(next);
             }
             Err(problem) => {

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Instant;
 
-use super::{Chat, Connection, Purpose};
+use super::{Chat, Connection, Writing};
 use crate::screen::Panel;
 use crate::story::seconds;
 use crate::style::{Colour, Line, Style};
@@ -14,6 +14,8 @@ const SPINNER_MILLIS: u128 = 120;
 /// Of each call that runs.
 const OUTPUT_LINES_OPEN: usize = 6;
 const QUEUE_LINES_SHOWN: usize = 3;
+/// With fewer there is room for what is needed alone.
+const ROWS_SMALL: usize = 10;
 const LEAD: &str = "› ";
 
 impl Chat {
@@ -32,10 +34,10 @@ impl Chat {
         let below = fit(self.below());
         let above = fit(self.above(columns));
         let most = size.rows.saturating_sub(1).max(3);
-        let lead = match &self.purpose {
-            Purpose::Message => LEAD,
-            Purpose::Reason(_) => "reason › ",
-            Purpose::Feedback(_) => "what to change › ",
+        let lead = match &self.writing {
+            Writing::Message => LEAD,
+            Writing::Reason(_) => "reason › ",
+            Writing::Feedback(_) => "what to change › ",
         };
         let input = self.editor.layout(lead, columns);
         let input =
@@ -83,17 +85,22 @@ impl Chat {
 
     /// What is asked, as far as it can be answered now.
     fn question(&mut self) -> Vec<Line> {
-        if !self.story.is_asked() || self.purpose != Purpose::Message {
+        if !self.story.is_asked() || self.writing != Writing::Message {
             return Vec::new();
         }
         let (empty, armed) = (self.editor.is_empty(), self.is_armed());
-        let Some(ask) = self.story.asked() else { return Vec::new() };
-        let words = matches!(ask.kind, crate::story::ask::Kind::Question { .. });
-        if ask.answered {
+        let small = self.screen.size().rows < ROWS_SMALL;
+        let Some(wait) = self.story.asked() else { return Vec::new() };
+        let words = matches!(wait.kind, crate::story::wait::Kind::Question { .. });
+        if wait.answered {
             return Vec::new();
         }
         if words || armed {
-            return ask.keys();
+            let mut keys = wait.keys();
+            if small {
+                keys.truncate(1);
+            }
+            return keys;
         }
         if empty {
             return Vec::new();
@@ -124,7 +131,7 @@ impl Chat {
 
     /// Under the line.
     fn below(&self) -> Vec<Line> {
-        if !self.hint.is_empty() {
+        if !self.hint.is_empty() || self.screen.size().rows < ROWS_SMALL {
             return self.hint.clone();
         }
         let story = &self.story;

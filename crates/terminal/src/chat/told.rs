@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{ARMING, Chat, Connection, Purpose};
+use super::{ARMING, Chat, Connection, Writing};
 use crate::link::Told;
 use crate::story::Moment;
 use crate::wire::Event;
@@ -57,21 +57,21 @@ impl Chat {
         }
         let is_asked = self.asked_id();
         if is_asked != was_asked {
-            self.next_ask(is_asked);
+            self.next_wait(is_asked);
         }
     }
 
     fn asked_id(&mut self) -> Option<String> {
-        self.story.asked().map(|ask| ask.id.clone())
+        self.story.asked().map(|wait| wait.id.clone())
     }
 
     /// Something else is asked than before, or nothing any more.
-    fn next_ask(&mut self, asked: Option<String>) {
+    fn next_wait(&mut self, asked: Option<String>) {
         // It was meant for what is gone.
         self.letter = None;
-        if self.purpose != Purpose::Message {
+        if self.writing != Writing::Message {
             // Its request is gone.
-            self.purpose = Purpose::Message;
+            self.writing = Writing::Message;
             self.editor.set("");
         }
         match asked {
@@ -85,8 +85,8 @@ impl Chat {
 
     /// The line that was put aside stands there again.
     fn bring_back(&mut self) {
-        if self.editor.is_empty() && !self.aside.is_empty() {
-            let line = std::mem::take(&mut self.aside);
+        if self.editor.is_empty() && !self.kept.is_empty() {
+            let line = std::mem::take(&mut self.kept);
             self.editor.set(&line);
         }
     }

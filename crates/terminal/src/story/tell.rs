@@ -11,7 +11,7 @@ const USER: Style = Style::coloured(Colour::Blue).bold();
 const MENTION_COLUMNS: usize = 60;
 
 /// Something that happened beside the conversation.
-pub fn aside(text: &str) -> Line {
+pub fn remark(text: &str) -> Line {
     Line::of("∙ ", Style::DIM).and(text, Style::DIM).hang(2)
 }
 
@@ -30,7 +30,7 @@ pub fn user(started: &TurnStarted, by: Option<&str>) -> Vec<Line> {
     let mut told = vec![Line::new()];
     match &started.message {
         Some(message) => told.extend(marked("› ", USER, message)),
-        None if started.resumes => told.push(aside("goes on with what was interrupted")),
+        None if started.resumes => told.push(remark("goes on with what was interrupted")),
         None => return Vec::new(),
     }
     if let Some(by) = by {
@@ -90,21 +90,21 @@ pub fn context(info: &ContextInfo) -> Vec<Line> {
 pub fn compaction(reason: &str, before: u64, after: u64) -> Vec<Line> {
     let (before, after) = (count(before), count(after));
     let text = format!("the conversation was made shorter: {before} → {after} tokens ({reason})");
-    vec![aside(&text)]
+    vec![remark(&text)]
 }
 
 pub fn notice(level: &str, text: &str, code: &str) -> Vec<Line> {
     match (level, code) {
         (_, "retry" | "compacting") => marked("↻ ", Style::YELLOW, text),
         ("warning", _) => marked("! ", Style::YELLOW, text),
-        _ => lines(text).map(aside).collect(),
+        _ => lines(text).map(remark).collect(),
     }
 }
 
 pub fn todos(todos: &[Todo]) -> Vec<Line> {
     let mut told = vec![Line::of("Todos", Style::BOLD)];
     if todos.is_empty() {
-        told.push(aside("none"));
+        told.push(remark("none"));
     }
     told.extend(todos.iter().map(|todo| {
         let (mark, style) = match todo.status.as_str() {
@@ -136,7 +136,7 @@ pub fn settled(decision: &str, by: Option<&str>, message: Option<&str>) -> Line 
 
 pub fn dropped(message: &str, by: Option<&str>) -> Line {
     let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
-    aside(&format!("taken out of the queue{by}: {}", one_line(message, MENTION_COLUMNS)))
+    remark(&format!("taken out of the queue{by}: {}", one_line(message, MENTION_COLUMNS)))
 }
 
 pub fn operation(word: &str) -> &str {
@@ -155,10 +155,10 @@ pub fn changes(facts: &Facts) -> Vec<Line> {
     let mut told: Vec<Line> = settings
         .iter()
         .filter_map(|(name, value)| Some((name, value.as_ref()?)))
-        .map(|(name, value)| aside(&format!("the {name} is {value} now")))
+        .map(|(name, value)| remark(&format!("the {name} is {value} now")))
         .collect();
     if facts.status.as_deref() == Some("completed") {
-        told.push(aside("the session was ended; a message opens it again"));
+        told.push(remark("the session was ended; a message opens it again"));
     }
     told
 }

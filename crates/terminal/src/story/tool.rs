@@ -1,4 +1,4 @@
-//! A tool call as a card: what was called, the tail of its output while it runs, how it ended.
+//! A tool call as it is shown: what was called, the tail of its output while it runs, how it ended.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ const LINE_CHARS_SHOWN: usize = 500;
 const HEAD_COLUMNS: usize = 200;
 
 #[derive(Debug)]
-pub struct Card {
+pub struct ToolCall {
     pub id: String,
     name: String,
     arguments: Value,
@@ -27,10 +27,10 @@ pub struct Card {
     exit_code: Option<i64>,
 }
 
-impl Card {
-    pub fn new(id: String, name: String, arguments: Value) -> Card {
+impl ToolCall {
+    pub fn new(id: String, name: String, arguments: Value) -> ToolCall {
         let (tail, open) = (VecDeque::new(), String::new());
-        Card { id, name, arguments, tail, open, lines: 0, exit_code: None }
+        ToolCall { id, name, arguments, tail, open, lines: 0, exit_code: None }
     }
 
     pub fn output(&mut self, output: &str, exit_code: Option<i64>) {
@@ -207,27 +207,27 @@ mod tests {
         lines.iter().map(Line::plain).collect()
     }
 
-    fn bash(command: &str) -> Card {
-        Card::new("tool-1".into(), "Bash".into(), json!({ "command": command }))
+    fn bash(command: &str) -> ToolCall {
+        ToolCall::new("tool-1".into(), "Bash".into(), json!({ "command": command }))
     }
 
     #[test]
     fn output_comes_in_pieces() {
-        let mut card = bash("ls");
+        let mut call = bash("ls");
         for piece in ["a", "\nb\n", "c"] {
-            card.output(piece, None);
+            call.output(piece, None);
         }
-        assert_eq!(plain(&card.open_lines(2)), ["● Bash  ls", "  │ b", "  │ c"]);
-        card.output("", Some(0));
-        assert_eq!(plain(&card.ended(true, "x")), ["● Bash  ls", "  │ a", "  │ b", "  │ c"]);
+        assert_eq!(plain(&call.open_lines(2)), ["● Bash  ls", "  │ b", "  │ c"]);
+        call.output("", Some(0));
+        assert_eq!(plain(&call.ended(true, "x")), ["● Bash  ls", "  │ a", "  │ b", "  │ c"]);
     }
 
     #[test]
     fn only_the_tail_stays() {
-        let mut card = bash("seq 100");
+        let mut call = bash("seq 100");
         let all: String = (1..=100).map(|n| format!("{n}\n")).collect();
-        card.output(&all, Some(3));
-        let shown = plain(&card.ended(false, ""));
+        call.output(&all, Some(3));
+        let shown = plain(&call.ended(false, ""));
         assert_eq!(shown[1], "  │ … 88 lines before these");
         assert_eq!(shown[2], "  │ 89");
         assert_eq!(shown.last().unwrap(), "  ✗ exit code 3");
@@ -239,8 +239,8 @@ mod tests {
         assert_eq!(diff(&edit), ["-b", "+B"]);
         let write = json!({"path": "f", "content": "a\nb\n"});
         assert_eq!(diff(&write), ["+a", "+b"]);
-        let card = Card::new("t".into(), "Edit".into(), edit);
-        assert_eq!(plain(&card.ended(true, "Edited")), ["● Edit  f", "  │ -b", "  │ +B"]);
+        let call = ToolCall::new("t".into(), "Edit".into(), edit);
+        assert_eq!(plain(&call.ended(true, "Edited")), ["● Edit  f", "  │ -b", "  │ +B"]);
     }
 
     #[test]
@@ -254,9 +254,9 @@ mod tests {
 
     #[test]
     fn results_are_short() {
-        let card = Card::new("t".into(), "Read".into(), json!({"path": "f"}));
+        let call = ToolCall::new("t".into(), "Read".into(), json!({"path": "f"}));
         let told: String = (1..=9).map(|n| format!("{n}\n")).collect();
-        let shown = plain(&card.ended(true, &told));
+        let shown = plain(&call.ended(true, &told));
         assert_eq!(shown.len(), 6);
         assert_eq!(shown[5], "    … 5 more lines");
     }

@@ -15,7 +15,7 @@ use crate::wire::{ControlRequest, Question};
 const PATCH_LINES_SHOWN: usize = 400;
 
 #[derive(Debug)]
-pub struct Ask {
+pub struct Wait {
     pub id: String,
     pub kind: Kind,
     /// An answer is on its way.
@@ -36,17 +36,17 @@ pub enum Kind {
     },
 }
 
-impl Ask {
-    pub fn approval(request: ControlRequest) -> Ask {
-        Ask { id: request.request_id.clone(), kind: Kind::Approval(request), answered: false }
+impl Wait {
+    pub fn approval(request: ControlRequest) -> Wait {
+        Wait { id: request.request_id.clone(), kind: Kind::Approval(request), answered: false }
     }
 
-    pub fn question(id: String, questions: Vec<Question>) -> Ask {
-        Ask { id, kind: Kind::Question { questions, answers: Vec::new() }, answered: false }
+    pub fn question(id: String, questions: Vec<Question>) -> Wait {
+        Wait { id, kind: Kind::Question { questions, answers: Vec::new() }, answered: false }
     }
 
-    pub fn plan(id: String, plan: String, file: Option<String>) -> Ask {
-        Ask { id, kind: Kind::Plan { plan, file }, answered: false }
+    pub fn plan(id: String, plan: String, file: Option<String>) -> Wait {
+        Wait { id, kind: Kind::Plan { plan, file }, answered: false }
     }
 
     /// What is asked, as it goes into the history.
@@ -60,7 +60,7 @@ impl Ask {
         }
     }
 
-    /// Which keys answer it.
+    /// Which keys answer it, in the first line, and what they mean.
     pub fn keys(&self) -> Vec<Line> {
         match &self.kind {
             Kind::Approval(request) => vec![
@@ -228,10 +228,10 @@ fn plan_lines(plan: &str, file: Option<&str>) -> Vec<Line> {
 mod tests {
     use super::*;
 
-    fn question(multi: bool) -> Ask {
+    fn question(multi: bool) -> Wait {
         let value = json!([{ "question": "Which?", "multiSelect": multi, "options": [
             {"label": "red", "description": "warm"}, {"label": "blue"}] }]);
-        Ask::question("req-1".into(), serde_json::from_value(value).unwrap())
+        Wait::question("req-1".into(), serde_json::from_value(value).unwrap())
     }
 
     fn selected(answer: Option<Value>) -> Value {
@@ -256,11 +256,11 @@ mod tests {
     #[test]
     fn several_questions_come_one_by_one() {
         let value = json!([{"question": "A?", "options": []}, {"question": "B?", "options": []}]);
-        let mut ask = Ask::question("req-2".into(), serde_json::from_value(value).unwrap());
-        assert!(ask.lines("")[0].plain().contains("A?"));
-        assert_eq!(ask.answer("1").unwrap(), None);
-        assert!(ask.lines("")[0].plain().contains("B?"));
-        let answer = ask.answer("two").unwrap().unwrap();
+        let mut wait = Wait::question("req-2".into(), serde_json::from_value(value).unwrap());
+        assert!(wait.lines("")[0].plain().contains("A?"));
+        assert_eq!(wait.answer("1").unwrap(), None);
+        assert!(wait.lines("")[0].plain().contains("B?"));
+        let answer = wait.answer("two").unwrap().unwrap();
         assert_eq!(answer["answers"][0]["selected"], json!(["1"]));
         assert_eq!(answer["answers"][1]["selected"], json!(["two"]));
     }
@@ -273,8 +273,8 @@ mod tests {
                         "covers": "this command alone", "command": ["rm"]}
         }))
         .unwrap();
-        let ask = Ask::approval(request);
-        let shown: Vec<String> = ask.lines("/w").iter().map(Line::plain).collect();
+        let wait = Wait::approval(request);
+        let shown: Vec<String> = wait.lines("/w").iter().map(Line::plain).collect();
         assert_eq!(
             shown,
             [
@@ -285,6 +285,6 @@ mod tests {
                 "  `rm` deletes",
             ]
         );
-        assert!(ask.keys()[1].plain().contains("this command alone"));
+        assert!(wait.keys()[1].plain().contains("this command alone"));
     }
 }
