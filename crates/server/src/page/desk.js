@@ -93,8 +93,11 @@ export class Desk {
 
   told(notice) {
     const isError = notice.level === 'error';
-    // What was chosen was not taken: show again what is in force.
-    if (isError) this.parts.composer.controls.again();
+    if (isError) {
+      // What was chosen or answered was not taken: show again what is in force.
+      this.parts.composer.controls.again();
+      this.parts.waits.refused();
+    }
     toast(notice.text, isError ? 'bad' : 'info');
   }
 

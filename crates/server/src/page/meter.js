@@ -1,7 +1,7 @@
 // How full the model's window is and what the session cost: a ring in the head, details on demand.
 
 import { el } from './dom.js';
-import { popover, place } from './floats.js';
+import { closeFloat, place, popover } from './floats.js';
 import * as api from './api.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
@@ -86,6 +86,11 @@ export class Meter {
     ); // The meter's own figures stay.
   }
 
+  compact() {
+    closeFloat();
+    this.options.compact();
+  }
+
   body() {
     const { meter, filled } = this;
     const usage = filled?.usage ?? meter.sessionUsage;
@@ -133,7 +138,7 @@ export class Meter {
           type: 'button',
           class: 'button plain small',
           text: 'Compact now',
-          on: { click: () => this.options.compact() },
+          on: { click: () => this.compact() },
         }),
         el('span', { class: 'note', text: 'Older messages give way to a summary.' }),
       ),

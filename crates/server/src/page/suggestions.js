@@ -103,8 +103,9 @@ export const SUGGESTIONS = [
   {
     icon: 'bolt',
     title: 'Fill the window',
-    says: 'The meter warns in time',
-    message: 'say: I pretend that the window is almost full.\nusage: 117000 400',
+    says: 'The meter warns; then compact it',
+    message:
+      'say: I write a lot, and the window fills. Press the meter above, then “Compact now”.\nstream: 48 1000 10\nusage: 117000 400',
   },
   {
     icon: 'warn',

@@ -4,6 +4,7 @@
 
 import { el, icon } from './dom.js';
 import { callPreview } from './call.js';
+import { isLocked, lock } from './locked.js';
 import { brief, plain } from './shown.js';
 
 const RISKS = {
@@ -14,7 +15,7 @@ const RISKS = {
 
 const GIST_CHARACTERS = 120;
 
-export function approvalCard(wait, { cwd, send, again }) {
+export function approvalCard(wait, { cwd, send, explained }) {
   const { frame } = wait;
   const context = frame.context ?? {};
   const [risk, riskClass] = RISKS[context.risk_level] ?? ['Risk not known', 'badge'];
@@ -138,8 +139,8 @@ export function approvalCard(wait, { cwd, send, again }) {
   );
   const note = el('p', {
     class: 'note',
-    text: again ? 'It was explained in the conversation.' : '',
-    hidden: !again,
+    text: explained ? 'It was explained in the conversation.' : '',
+    hidden: !explained,
   });
 
   const node = el(
@@ -163,10 +164,7 @@ export function approvalCard(wait, { cwd, send, again }) {
     else node.focus();
   }
   function busy(sent) {
-    if (!sent) return;
-    node.classList.add('sent');
-    for (const button of node.querySelectorAll('.choices button, .denial button'))
-      button.disabled = true;
+    if (sent) lock(node);
   }
   function askWhy() {
     if (!respond('explain')) return;
@@ -183,7 +181,7 @@ export function approvalCard(wait, { cwd, send, again }) {
     keys: 'Press Y to allow, A for always, N to deny, S to stop, E to have it explained.',
     key(pressed) {
       const key = pressed.toLowerCase();
-      if (node.classList.contains('sent')) return false;
+      if (isLocked(node)) return false;
       if (keys[key]) busy(respond(keys[key]));
       else if (key === 'n') fold(true);
       else if (key === 'e' && !explain.disabled) askWhy();

@@ -1,6 +1,7 @@
 // The card of a plan: its text, to approve or to send back with words.
 
 import { el, icon } from './dom.js';
+import { isLocked, lock } from './locked.js';
 import { renderMarkdown } from './markdown.js';
 import { plain } from './shown.js';
 
@@ -114,10 +115,7 @@ export function planCard(wait, { send, mode }) {
       approved,
       ...(feedback ? { feedback } : {}),
     });
-    if (sent) {
-      node.classList.add('sent');
-      for (const button of node.querySelectorAll('button')) button.disabled = true;
-    }
+    if (sent) lock(node);
   }
   function approve() {
     // First the mode: the turn goes on the moment the plan is approved.
@@ -146,7 +144,7 @@ export function planCard(wait, { send, mode }) {
     keys: 'Press Y to approve, N to send it back.',
     key(pressed) {
       const key = pressed.toLowerCase();
-      if (node.classList.contains('sent')) return false;
+      if (isLocked(node)) return false;
       if (key === 'y') approve();
       else if (key === 'n') fold(true);
       else return false;

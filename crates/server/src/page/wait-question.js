@@ -1,6 +1,7 @@
 // The card of a question: a form with the options, and room for one's own words.
 
 import { el, icon } from './dom.js';
+import { lock } from './locked.js';
 import { plain, prose } from './shown.js';
 
 export function questionCard(wait, { send }) {
@@ -72,10 +73,7 @@ export function questionCard(wait, { send }) {
       tool_id: frame.tool_id,
       answers,
     });
-    if (sent) {
-      submit.disabled = true;
-      node.classList.add('sent');
-    }
+    if (sent) lock(node);
   }
 
   return {

@@ -6,6 +6,7 @@
 import { el, clear, iconButton, announce } from './dom.js';
 import { approvalCard } from './wait-approval.js';
 import { questionCard } from './wait-question.js';
+import { isLocked } from './locked.js';
 import { planCard } from './wait-plan.js';
 
 // Whoever is typing is not interrupted: keys of a card that came just now count for nothing.
@@ -30,7 +31,9 @@ export class Waits {
     this.options = options;
     this.session = null;
     this.shown = null; // {id, frame, card}
+    /// Requests that were answered here, and those of which an explanation was asked.
     this.mine = new Set();
+    this.explained = new Set();
     this.keysFrom = 0;
     container.addEventListener('keydown', (event) => this.key(event));
   }
@@ -38,28 +41,39 @@ export class Waits {
   open(session) {
     this.session = session;
     this.mine.clear();
+    this.explained.clear();
     this.drop();
     this.update();
   }
 
-  get count() {
-    return this.session?.waits.size ?? 0;
-  }
-
   /// Brings the card of this request, or the first, to the front and to the keyboard.
   focus(id) {
-    if (id !== undefined && this.session?.waits.has(id)) this.show(id);
+    if (id !== this.shown?.id && this.session?.waits.has(id)) this.show(id);
     this.shown?.card.node.focus();
   }
 
   update() {
     const waits = this.session?.waits ?? new Map();
     const shown = this.shown && waits.get(this.shown.id);
-    if (shown && shown.frame === this.shown.frame) return this.number();
-    if (shown) return this.show(this.shown.id); // It came again: it was explained.
+    if (shown) return this.again(shown.frame);
     const first = waits.keys().next();
     if (first.done) return this.drop();
     this.show(first.value);
+  }
+
+  /// It is asked again: explained now, or after the connection was away. What is being written in
+  /// its card stays, unless the card was answered.
+  again(frame) {
+    const { id, card } = this.shown;
+    const isOver = isLocked(card.node) || this.explained.has(id);
+    if (frame !== this.shown.frame && isOver) this.show(id);
+    this.shown.frame = frame;
+    this.number();
+  }
+
+  /// The server did not take something: an answer may be given anew.
+  refused() {
+    if (this.shown && isLocked(this.shown.card.node)) this.show(this.shown.id);
   }
 
   show(id) {
@@ -69,7 +83,7 @@ export class Waits {
     const card = CARDS[wait.kind](wait, {
       cwd: this.session.head?.cwd,
       mode: this.session.head?.mode,
-      again,
+      explained: this.explained.has(id),
       send: (frame) => this.answer(id, frame),
     });
     this.shown = { id, frame: wait.frame, card };
@@ -108,6 +122,7 @@ export class Waits {
 
   answer(id, frame) {
     const sent = this.options.send(frame);
+    if (sent && frame.decision === 'explain') this.explained.add(id);
     if (sent) this.mine.add(id);
     return sent;
   }
