@@ -164,7 +164,7 @@ function interrupt() {
 function go(id) {
   const hash = hashOf(id);
   if (location.hash !== hash) {
-    history.pushState(null, '', location.pathname + location.search + hash);
+    history.pushState(null, '', location.pathname + hash);
   }
   route();
   if (!room) composer.focus();
@@ -358,6 +358,8 @@ async function offer() {
   else if (idIn(location.hash) === '') welcome.show(about, true);
 }
 
+// A token that was given in the address has done its work, and is nobody else's to read.
+if (location.search) history.replaceState(null, '', location.pathname + location.hash);
 sessions.refresh();
 if (idIn(location.hash)) route();
 else openNone();
