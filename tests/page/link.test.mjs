@@ -13,20 +13,36 @@ class Socket {
     this.isClosed = false;
   }
 
-  send(text) { this.sent.push(JSON.parse(text)); }
+  send(text) {
+    this.sent.push(JSON.parse(text));
+  }
 
-  close() { this.isClosed = true; }
+  close() {
+    this.isClosed = true;
+  }
 
-  tell(frame) { this.onmessage({ data: JSON.stringify(frame) }); }
+  tell(frame) {
+    this.onmessage({ data: JSON.stringify(frame) });
+  }
 
-  die(code = 1006) { this.onclose({ code, reason: '' }); }
+  die(code = 1006) {
+    this.onclose({ code, reason: '' });
+  }
 }
 
 function linked(t, { since = () => null } = {}) {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const sockets = [];
-  const connect = (address) => { sockets.push(new Socket(address)); return sockets.at(-1); };
-  const link = new Link('s', { since, origin: 'http://127.0.0.1:8080', connect, random: () => 0.5 });
+  const connect = (address) => {
+    sockets.push(new Socket(address));
+    return sockets.at(-1);
+  };
+  const link = new Link('s', {
+    since,
+    origin: 'http://127.0.0.1:8080',
+    connect,
+    random: () => 0.5,
+  });
   const states = [];
   link.onstate = ({ state }) => states.push(state);
   link.open();
@@ -36,7 +52,10 @@ function linked(t, { since = () => null } = {}) {
 test('delays double up to half a minute, and no two pages have the same', () => {
   for (const random of [0, 0.5, 0.999]) {
     const delays = Array.from({ length: 12 }, (_, failures) => retryDelay(failures, random));
-    assert.ok(delays.every((delay, at) => at === 0 || delay >= delays[at - 1]), String(delays));
+    assert.ok(
+      delays.every((delay, at) => at === 0 || delay >= delays[at - 1]),
+      String(delays),
+    );
     assert.ok(delays[0] >= 250 && delays[0] <= 500);
     assert.ok(delays.at(-1) >= 15_000 && delays.at(-1) <= 30_000);
   }
@@ -45,9 +64,16 @@ test('delays double up to half a minute, and no two pages have the same', () => 
 });
 
 test('the address names the session and the place, whatever is in them', () => {
-  const address = unifiedAddress('https://h:1', { sessionId: 'a&b', since: '14+1~12t57', name: 'Ann Lee+' });
+  const address = unifiedAddress('https://h:1', {
+    sessionId: 'a&b',
+    since: '14+1~12t57',
+    name: 'Ann Lee+',
+  });
   assert.equal(address, 'wss://h:1/unified?session_id=a%26b&since=14%2B1~12t57&name=Ann%20Lee%2B');
-  assert.equal(unifiedAddress('http://h', { sessionId: 's', since: null }), 'ws://h/unified?session_id=s');
+  assert.equal(
+    unifiedAddress('http://h', { sessionId: 's', since: null }),
+    'ws://h/unified?session_id=s',
+  );
 });
 
 test('it comes back from where the session stands', (t) => {
@@ -65,7 +91,9 @@ test('it comes back from where the session stands', (t) => {
 test('each failure waits longer, and a frame makes good', (t) => {
   const { link, sockets, pass } = linked(t);
   const delays = [];
-  link.onstate = ({ state, retryInMs }) => { if (state === 'waiting') delays.push(retryInMs); };
+  link.onstate = ({ state, retryInMs }) => {
+    if (state === 'waiting') delays.push(retryInMs);
+  };
   for (let n = 0; n < 4; n += 1) {
     sockets.at(-1).die();
     pass(60_000 < delays.at(-1) ? 60_000 : delays.at(-1));
@@ -87,12 +115,18 @@ test('a message that nobody spoke of is sent again, once it is known that it did
   pass(500);
   const back = sockets[1];
   back.onopen();
-  assert.deepEqual(back.sent.map((message) => message.type), ['get_context']);
+  assert.deepEqual(
+    back.sent.map((message) => message.type),
+    ['get_context'],
+  );
   // What was missed comes first; it shows that the first message had arrived.
   back.tell({ type: 'turn_started', client_ref: 'm-1' });
   back.tell({ type: 'message_queued', client_ref: 'm-2', message_id: 'queued-2' });
   back.tell({ type: 'context_info' });
-  assert.deepEqual(back.sent.slice(1).map((message) => message.id), ['m-3']);
+  assert.deepEqual(
+    back.sent.slice(1).map((message) => message.id),
+    ['m-3'],
+  );
   link.send({ type: 'user_message', id: 'm-4', content: 'four' });
   assert.deepEqual(back.sent.at(-1).id, 'm-4');
 });
@@ -105,14 +139,20 @@ test('a second loss before the answer keeps what is not known', (t) => {
   pass(500);
   sockets[1].onopen();
   sockets[1].tell({ type: 'context_info' });
-  assert.deepEqual(sockets[1].sent.map((message) => message.type), ['get_context', 'user_message']);
+  assert.deepEqual(
+    sockets[1].sent.map((message) => message.type),
+    ['get_context', 'user_message'],
+  );
   assert.equal(sockets[1].sent[1].session_id, 's');
 });
 
 test('nothing but messages is sent later than it was meant', (t) => {
   const { link, sockets, pass } = linked(t);
   assert.equal(link.send({ type: 'interrupt' }), false);
-  assert.equal(link.send({ type: 'user_message', content: 'an answer', parent_tool_use_id: 'req-1' }), false);
+  assert.equal(
+    link.send({ type: 'user_message', content: 'an answer', parent_tool_use_id: 'req-1' }),
+    false,
+  );
   sockets[0].onopen();
   assert.equal(link.send({ type: 'interrupt' }), true);
   sockets[0].die();
@@ -141,7 +181,9 @@ test('a silent socket is taken for dead, and so is one that does not answer', (t
 test('a closed link stays closed, and old sockets are not listened to', (t) => {
   const { link, sockets, states, pass } = linked(t);
   let frames = 0;
-  link.onframe = () => { frames += 1; };
+  link.onframe = () => {
+    frames += 1;
+  };
   sockets[0].onopen();
   const hear = sockets[0].onmessage;
   link.close();

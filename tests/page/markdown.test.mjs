@@ -10,13 +10,15 @@ import { parseInline, safeHref } from '../../crates/server/src/page/markdown-inl
 /// Inline nodes in a short form: strong as **…**, links as [words](address).
 function short(nodes) {
   const wrap = { em: '/', strong: '**', del: '~~' };
-  return nodes.map((node) => {
-    if (node.t === 'text') return node.v;
-    if (node.t === 'code') return `<${node.v}>`;
-    if (node.t === 'br') return '⏎';
-    if (node.t === 'link') return `[${short(node.c)}](${node.href})`;
-    return `${wrap[node.t]}${short(node.c)}${wrap[node.t]}`;
-  }).join('');
+  return nodes
+    .map((node) => {
+      if (node.t === 'text') return node.v;
+      if (node.t === 'code') return `<${node.v}>`;
+      if (node.t === 'br') return '⏎';
+      if (node.t === 'link') return `[${short(node.c)}](${node.href})`;
+      return `${wrap[node.t]}${short(node.c)}${wrap[node.t]}`;
+    })
+    .join('');
 }
 
 const INLINE = [
@@ -47,7 +49,18 @@ test('the inside of paragraphs', () => {
 });
 
 test('links lead to the web and to mail alone', () => {
-  for (const bad of ['javascript:x', ' JaVaScRiPt:x', 'data:text/html,x', 'vbscript:x', 'file:///etc', '//x.y', '/a', 'a', 'http://', '\u0001javascript:x']) {
+  for (const bad of [
+    'javascript:x',
+    ' JaVaScRiPt:x',
+    'data:text/html,x',
+    'vbscript:x',
+    'file:///etc',
+    '//x.y',
+    '/a',
+    'a',
+    'http://',
+    '\u0001javascript:x',
+  ]) {
     assert.equal(safeHref(bad), null, bad);
   }
   assert.equal(safeHref(' https://a.b '), 'https://a.b/');
@@ -57,13 +70,25 @@ test('links lead to the web and to mail alone', () => {
 function shape(blocks) {
   return blocks.map((block) => {
     switch (block.type) {
-      case 'heading': return `h${block.level}:${block.text}`;
-      case 'paragraph': return `p:${block.text}`;
-      case 'code': return `code(${block.lang}):${block.text}`;
-      case 'quote': return ['>', shape(block.blocks)];
-      case 'list': return [block.isOrdered ? `ol${block.first}` : 'ul', ...block.items.map((item) => (item.task === null ? shape(item.blocks) : [item.task, ...shape(item.blocks)]))];
-      case 'table': return ['table', block.head, block.align, ...block.rows];
-      default: return block.type;
+      case 'heading':
+        return `h${block.level}:${block.text}`;
+      case 'paragraph':
+        return `p:${block.text}`;
+      case 'code':
+        return `code(${block.lang}):${block.text}`;
+      case 'quote':
+        return ['>', shape(block.blocks)];
+      case 'list':
+        return [
+          block.isOrdered ? `ol${block.first}` : 'ul',
+          ...block.items.map((item) =>
+            item.task === null ? shape(item.blocks) : [item.task, ...shape(item.blocks)],
+          ),
+        ];
+      case 'table':
+        return ['table', block.head, block.align, ...block.rows];
+      default:
+        return block.type;
     }
   });
 }
@@ -82,10 +107,19 @@ const BLOCKS = [
   ['- [x] a\n- [ ] b', [['ul', [true, 'p:a'], [false, 'p:b']]]],
   ['- a\n\n  ```sh\n  ls\n\n  pwd\n  ```\n- b', [['ul', ['p:a', 'code(sh):ls\n\npwd'], ['p:b']]]],
   ['- a\n\nb', [['ul', ['p:a']], 'p:b']],
-  ['- a\n* b', [['ul', ['p:a']], ['ul', ['p:b']]]],
+  [
+    '- a\n* b',
+    [
+      ['ul', ['p:a']],
+      ['ul', ['p:b']],
+    ],
+  ],
   ['a\n- b', ['p:a', ['ul', ['p:b']]]],
   ['In 1999. It\n1999. was', ['p:In 1999. It\n1999. was']],
-  ['| a | b |\n|:--|--:|\n| 1 | 2 \\| 3 |\n| 4 |', [['table', ['a', 'b'], ['left', 'right'], ['1', '2 | 3'], ['4', '']]]],
+  [
+    '| a | b |\n|:--|--:|\n| 1 | 2 \\| 3 |\n| 4 |',
+    [['table', ['a', 'b'], ['left', 'right'], ['1', '2 | 3'], ['4', '']]],
+  ],
   ['a | b', ['p:a | b']],
   ['***\n- - -\n___', ['rule', 'rule', 'rule']],
   ['<div>\nx\n</div>', ['p:<div>\nx\n</div>']],
@@ -98,7 +132,9 @@ test('blocks', () => {
 
 /// Without the places, which say how the text was cut.
 function values(blocks) {
-  return JSON.stringify(blocks, (key, value) => (['from', 'to', 'start', 'end'].includes(key) ? undefined : value));
+  return JSON.stringify(blocks, (key, value) =>
+    ['from', 'to', 'start', 'end'].includes(key) ? undefined : value,
+  );
 }
 
 test('a text that grows gives the same blocks as the whole, at every length', () => {
@@ -107,7 +143,11 @@ test('a text that grows gives the same blocks as the whole, at every length', ()
   for (let end = 1; end <= text.length; end += 1) {
     grown.update(text.slice(0, end));
     const whole = parseBlocks(text.slice(0, end));
-    assert.equal(values(grown.list.map((entry) => entry.block)), values(whole), JSON.stringify(text.slice(0, end).slice(-40)));
+    assert.equal(
+      values(grown.list.map((entry) => entry.block)),
+      values(whole),
+      JSON.stringify(text.slice(0, end).slice(-40)),
+    );
   }
 });
 
@@ -125,8 +165,11 @@ test('settled blocks stay as they are', () => {
 test('long blocks are cut, and no character is lost', () => {
   const line = 'word '.repeat(20);
   const texts = [
-    line.repeat(2000), `\`\`\`rust\n${`${line}\n`.repeat(1500)}`, 'x'.repeat(200_000),
-    `- ${line}\n`.repeat(1500), '😀'.repeat(50_000),
+    line.repeat(2000),
+    `\`\`\`rust\n${`${line}\n`.repeat(1500)}`,
+    'x'.repeat(200_000),
+    `- ${line}\n`.repeat(1500),
+    '😀'.repeat(50_000),
   ];
   for (const text of texts) {
     const grown = new Blocks();
@@ -140,7 +183,10 @@ test('long blocks are cut, and no character is lost', () => {
     }, 0);
     assert.equal(text.slice(rest).trim(), '');
     const code = grown.list.filter((entry) => entry.block.type === 'code');
-    if (text.startsWith('```')) assert.ok(code.length === grown.list.length && code.every((entry) => entry.block.lang === 'rust'));
+    if (text.startsWith('```'))
+      assert.ok(
+        code.length === grown.list.length && code.every((entry) => entry.block.lang === 'rust'),
+      );
   }
 });
 
@@ -156,7 +202,32 @@ test('nesting has an end', () => {
 
 test('hostile text is read in time', { timeout: 20_000 }, () => {
   const long = 60_000;
-  for (const unit of ['*', '**a', '_a*', '[', '![', '[a](', '](', '`', '`a``', '<', 'https://', '&', '\\', ' \n', '~~', '|', '|a\n|-', '> ', '- a\n', '1. a\n', '[a](b "', '((', '#', '```\n']) {
+  for (const unit of [
+    '*',
+    '**a',
+    '_a*',
+    '[',
+    '![',
+    '[a](',
+    '](',
+    '`',
+    '`a``',
+    '<',
+    'https://',
+    '&',
+    '\\',
+    ' \n',
+    '~~',
+    '|',
+    '|a\n|-',
+    '> ',
+    '- a\n',
+    '1. a\n',
+    '[a](b "',
+    '((',
+    '#',
+    '```\n',
+  ]) {
     const text = unit.repeat(long / unit.length);
     const blocks = new Blocks();
     blocks.update(text);

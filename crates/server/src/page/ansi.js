@@ -33,11 +33,14 @@ export function stripped(text) {
 /// Of a line that was written several times over itself, the last writing.
 export function overwritten(text) {
   if (!text.includes('\r') && !text.includes('\b')) return text;
-  return text.split('\n').map((line) => {
-    const ends = line.replace(/\r+$/, '');
-    const kept = ends.slice(ends.lastIndexOf('\r') + 1);
-    return kept.includes('\b') ? backspaced(kept) : kept;
-  }).join('\n');
+  return text
+    .split('\n')
+    .map((line) => {
+      const ends = line.replace(/\r+$/, '');
+      const kept = ends.slice(ends.lastIndexOf('\r') + 1);
+      return kept.includes('\b') ? backspaced(kept) : kept;
+    })
+    .join('\n');
 }
 
 function backspaced(line) {

@@ -218,10 +218,15 @@ export class Composer {
     if (this.sendButton.disabled) return;
     const content = this.text.value;
     const images = this.pictures.taken();
+    const from = this.id;
     // At once, so that what is written while it is being sent stays.
     this.text.value = '';
-    this.typed();
-    if (await this.options.send({ content, images })) return;
+    this.fit();
+    this.ready();
+    const isSent = await this.options.send({ content, images });
+    // Until here the draft is kept: the page may be closed while the server is away.
+    if (isSent && this.id === from) keepDraft(from, this.text.value);
+    if (isSent || this.id !== from) return;
     this.pictures.putBack(images);
     this.put(content);
   }

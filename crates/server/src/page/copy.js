@@ -7,7 +7,8 @@ const DONE_SHOWN_MS = 1600;
 /// A button that copies what `text` gives when it is pressed.
 export function copyButton(label, text, { words = false } = {}) {
   const button = el('button', { type: 'button', class: 'copy', title: label, aria: { label } });
-  const show = (name, word) => clear(button).append(icon(name), words ? el('span', { text: word }) : '');
+  const show = (name, word) =>
+    clear(button).append(icon(name), words ? el('span', { text: word }) : '');
   show('copy', 'Copy');
   let timer;
   button.addEventListener('click', async (event) => {

@@ -13,9 +13,12 @@ export function diffLines(before, after) {
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head += 1;
   let tail = 0;
-  while (tail < a.length - head && tail < b.length - head && a.at(-1 - tail) === b.at(-1 - tail)) tail += 1;
+  while (tail < a.length - head && tail < b.length - head && a.at(-1 - tail) === b.at(-1 - tail))
+    tail += 1;
   const rows = [];
-  const both = (from, to) => { for (let i = from; i < to; i += 1) rows.push([' ', a[i]]); };
+  const both = (from, to) => {
+    for (let i = from; i < to; i += 1) rows.push([' ', a[i]]);
+  };
   both(0, head);
   const [midA, midB] = [a.slice(head, a.length - tail), b.slice(head, b.length - tail)];
   rows.push(...(shortest(midA, midB) ?? replaced(midA, midB)));
@@ -45,7 +48,7 @@ function shortest(a, b) {
     steps.push(reach);
     for (let k = -d; k <= d; k += 2) {
       const down = k === -d || (k !== d && (reach.get(k - 1) ?? -1) < (reach.get(k + 1) ?? -1));
-      let x = down ? reach.get(k + 1) ?? 0 : (reach.get(k - 1) ?? 0) + 1;
+      let x = down ? (reach.get(k + 1) ?? 0) : (reach.get(k - 1) ?? 0) + 1;
       while (x < a.length && x - k < b.length && a[x] === b[x - k]) x += 1;
       next.set(k, x);
       if (x >= a.length && x - k >= b.length) return backtrack(a, b, steps, d);
@@ -66,12 +69,23 @@ function backtrack(a, b, steps, last) {
     const fromX = reach.get(from) ?? 0;
     const fromY = fromX - from;
     while (x > (down ? fromX : fromX + 1) && y > (down ? fromY + 1 : fromY)) {
-      x -= 1; y -= 1;
+      x -= 1;
+      y -= 1;
       rows.push([' ', a[x]]);
     }
-    if (down) { y -= 1; rows.push(['+', b[y]]); } else { x -= 1; rows.push(['-', a[x]]); }
+    if (down) {
+      y -= 1;
+      rows.push(['+', b[y]]);
+    } else {
+      x -= 1;
+      rows.push(['-', a[x]]);
+    }
   }
-  while (x > 0 && y > 0) { x -= 1; y -= 1; rows.push([' ', a[x]]); }
+  while (x > 0 && y > 0) {
+    x -= 1;
+    y -= 1;
+    rows.push([' ', a[x]]);
+  }
   return rows.reverse();
 }
 
@@ -138,7 +152,10 @@ export function readPatch(text) {
       continue;
     }
     const moves = PATCH_MOVE.exec(line);
-    if (moves && file) { file.to = moves[1].trim(); continue; }
+    if (moves && file) {
+      file.to = moves[1].trim();
+      continue;
+    }
     if (line.startsWith('--- ') || line.startsWith('+++ ')) {
       file = gitFile(files, file, line);
       continue;

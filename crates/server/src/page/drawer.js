@@ -1,17 +1,24 @@
-// The list of sessions on a phone: a drawer over the page, out of everybody's way while it is shut.
+// The list of sessions where there is little room: a drawer over the page.
+//
+// While it is shut it is in nobody's way, also not in the keyboard's.
 
 const NARROW = '(max-width: 760px)';
+// With the wire view open there is less room.
+const NARROW_WITH_WIRE = '(max-width: 1180px)';
 
 export class Drawer {
-  constructor({ app, sidebar, stage, scrim, button, search }) {
-    Object.assign(this, { app, sidebar, stage, scrim, button, search });
+  constructor({ app, sidebar, behind, scrim, button }) {
+    Object.assign(this, { app, sidebar, behind, scrim, button });
     scrim.addEventListener('click', () => this.show(false));
-    matchMedia(NARROW).addEventListener('change', () => this.show(false));
+    for (const query of [NARROW, NARROW_WITH_WIRE]) {
+      matchMedia(query).addEventListener('change', () => this.show(false));
+    }
     this.settle();
   }
 
   get isNarrow() {
-    return matchMedia(NARROW).matches;
+    const isShared = this.app.classList.contains('with-wire');
+    return matchMedia(NARROW).matches || (isShared && matchMedia(NARROW_WITH_WIRE).matches);
   }
 
   get isOpen() {
@@ -23,13 +30,14 @@ export class Drawer {
     this.scrim.hidden = !shown || !this.isNarrow;
     const had = this.sidebar.contains(document.activeElement);
     this.settle();
-    if (shown) this.search.focus();
+    // Not the search field: on a phone that would open the keyboard.
+    if (shown) this.sidebar.querySelector('.drawer-close').focus();
     else if (had && this.isNarrow) this.button.focus();
   }
 
   /// What is out of sight is out of the keyboard's way too.
   settle() {
     this.sidebar.inert = this.isNarrow && !this.isOpen;
-    this.stage.inert = this.isNarrow && this.isOpen;
+    for (const part of this.behind) part.inert = this.isNarrow && this.isOpen;
   }
 }

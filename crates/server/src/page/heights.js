@@ -46,7 +46,8 @@ export class Heights {
   }
 
   touch(at) {
-    for (let block = Math.floor(at / BLOCK); block < this.sums.length; block += 1) this.sums[block] = undefined;
+    for (let block = Math.floor(at / BLOCK); block < this.sums.length; block += 1)
+      this.sums[block] = undefined;
   }
 
   /// A guess is kept as a negative number, so that it is known for one.

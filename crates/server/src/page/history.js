@@ -33,12 +33,19 @@ export class History {
   /// is on its way gets that one.
   older() {
     if (!this.hasOlder) return Promise.resolve(null);
-    this.pending ??= this.page().then((page) => page.frames).finally(() => { this.pending = null; });
+    this.pending ??= this.page()
+      .then((page) => page.frames)
+      .finally(() => {
+        this.pending = null;
+      });
     return this.pending;
   }
 
   async page() {
-    const query = new URLSearchParams({ dialect: this.dialect, limit: String(this.hasOlder ? Math.max(this.limit, FRAMES_A_PAGE) : this.limit) });
+    const query = new URLSearchParams({
+      dialect: this.dialect,
+      limit: String(this.hasOlder ? Math.max(this.limit, FRAMES_A_PAGE) : this.limit),
+    });
     if (this.hasOlder) query.set('before', String(this.before));
     const path = `/sessions/${encodeURIComponent(this.sessionId)}/frames?${query}`;
     const answer = await this.ask(path, { headers: { accept: 'application/json' } });

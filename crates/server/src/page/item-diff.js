@@ -18,15 +18,25 @@ const PAIRED_MAX = 80;
 export function changesOf(name, args) {
   const path = text(args.path ?? args.file_path ?? args.filePath);
   switch (name) {
-    case 'Edit': case 'edit': return [{ path, operation: 'update', rows: replacedBy(args) }];
-    case 'MultiEdit': case 'multiedit': {
+    case 'Edit':
+    case 'edit':
+      return [{ path, operation: 'update', rows: replacedBy(args) }];
+    case 'MultiEdit':
+    case 'multiedit': {
       const edits = Array.isArray(args.edits) ? args.edits : [];
-      const rows = edits.flatMap((edit, at) => [...(at ? [{ mark: '…', where: '' }] : []), ...replacedBy(edit ?? {})]);
+      const rows = edits.flatMap((edit, at) => [
+        ...(at ? [{ mark: '…', where: '' }] : []),
+        ...replacedBy(edit ?? {}),
+      ]);
       return [{ path, operation: 'update', rows }];
     }
-    case 'Write': case 'write_file': return [{ path, operation: 'write', rows: diffLines('', text(args.content)) }];
-    case 'apply_patch': return readPatch(text(args.patch ?? args.input));
-    default: return [];
+    case 'Write':
+    case 'write_file':
+      return [{ path, operation: 'write', rows: diffLines('', text(args.content)) }];
+    case 'apply_patch':
+      return readPatch(text(args.patch ?? args.input));
+    default:
+      return [];
   }
 }
 
@@ -42,51 +52,103 @@ function text(value) {
 
 /// What all changes add and take away, together.
 export function totals(changes) {
-  return changes.map(({ rows }) => counts(rows))
-    .reduce((sum, one) => ({ added: sum.added + one.added, removed: sum.removed + one.removed }), { added: 0, removed: 0 });
+  return changes
+    .map(({ rows }) => counts(rows))
+    .reduce((sum, one) => ({ added: sum.added + one.added, removed: sum.removed + one.removed }), {
+      added: 0,
+      removed: 0,
+    });
 }
 
 export function totalsNode({ added, removed }) {
-  return el('span', { class: 'diff-totals' },
-    el('span', { class: 'added', text: `+${added}`, aria: { label: `${added} lines added` }, role: 'img' }),
-    el('span', { class: 'removed', text: `−${removed}`, aria: { label: `${removed} lines removed` }, role: 'img' }));
+  return el(
+    'span',
+    { class: 'diff-totals' },
+    el('span', {
+      class: 'added',
+      text: `+${added}`,
+      aria: { label: `${added} lines added` },
+      role: 'img',
+    }),
+    el('span', {
+      class: 'removed',
+      text: `−${removed}`,
+      aria: { label: `${removed} lines removed` },
+      role: 'img',
+    }),
+  );
 }
 
 /// One file's changes; `isAlone` where its name stands right above.
 export function diffNode({ path, to, operation, rows }, { isAlone = false } = {}) {
-  const shown = folded(rows.filter((row) => row.mark !== '…' || row.where !== undefined), 3);
+  const shown = folded(
+    rows.filter((row) => row.mark !== '…' || row.where !== undefined),
+    3,
+  );
   const lang = languageOf(to ?? path);
-  const body = el('div', { class: 'diff-rows', tabindex: '0', role: 'group', aria: { label: `Changes of ${brief(path)}` } });
+  const body = el('div', {
+    class: 'diff-rows',
+    tabindex: '0',
+    role: 'group',
+    aria: { label: `Changes of ${brief(path)}` },
+  });
   const more = el('button', { type: 'button', class: 'show-more' });
   let at = 0;
   const show = (count) => {
     const until = Math.min(shown.length, at + count);
     for (; at < until; at += 1) body.append(row(shown, at, lang));
     more.hidden = at >= shown.length;
-    more.replaceChildren(icon('down'), `Show ${Math.min(ROWS_STEP, shown.length - at)} more of ${shown.length - at} lines`);
+    more.replaceChildren(
+      icon('down'),
+      `Show ${Math.min(ROWS_STEP, shown.length - at)} more of ${shown.length - at} lines`,
+    );
   };
   more.addEventListener('click', () => show(ROWS_STEP));
   show(ROWS_SHOWN);
   const word = { add: 'new', write: 'written', delete: 'deleted' }[operation];
   const name = el('bdi', { class: 'path', text: plain(path) });
   const target = to ? [icon('right'), el('bdi', { class: 'path', text: plain(to) })] : [];
-  return el('div', { class: 'diff' },
-    !isAlone && el('div', { class: 'diff-head' }, icon('file'), name, target, word && el('span', { class: 'badge', text: word }), totalsNode(counts(rows))),
-    shown.length ? body : null, more);
+  return el(
+    'div',
+    { class: 'diff' },
+    !isAlone &&
+      el(
+        'div',
+        { class: 'diff-head' },
+        icon('file'),
+        name,
+        target,
+        word && el('span', { class: 'badge', text: word }),
+        totalsNode(counts(rows)),
+      ),
+    shown.length ? body : null,
+    more,
+  );
 }
 
 function row(rows, at, lang) {
   const { mark, text: line, where, count } = rows[at];
   if (mark === '…') {
-    const words = where !== undefined ? plain(where) || '⋯' : `${count} unchanged ${count === 1 ? 'line' : 'lines'}`;
-    return el('div', { class: 'diff-row gap' }, el('span', { class: 'sign' }), el('code', { text: words }));
+    const words =
+      where !== undefined
+        ? plain(where) || '⋯'
+        : `${count} unchanged ${count === 1 ? 'line' : 'lines'}`;
+    return el(
+      'div',
+      { class: 'diff-row gap' },
+      el('span', { class: 'sign' }),
+      el('code', { text: words }),
+    );
   }
   const kind = { '+': 'added', '-': 'removed', ' ': 'same' }[mark];
   const said = { '+': 'added: ', '-': 'removed: ' }[mark];
-  return el('div', { class: `diff-row ${kind}` },
+  return el(
+    'div',
+    { class: `diff-row ${kind}` },
     el('span', { class: 'sign', aria: { hidden: 'true' }, text: mark }),
     said && el('span', { class: 'unseen', text: said }),
-    el('code', {}, content(rows, at, lang)));
+    el('code', {}, content(rows, at, lang)),
+  );
 }
 
 /// The line; where one takes the place of another, the part that differs is marked.
@@ -94,12 +156,14 @@ function content(rows, at, lang) {
   const { mark, text: whole } = rows[at];
   const line = whole.slice(0, LINE_CHARS_MAX);
   const other = mark === ' ' ? null : partner(rows, at);
-  const part = other === null ? null : changedPart(...(mark === '-' ? [line, other] : [other, line]));
+  const part =
+    other === null ? null : changedPart(...(mark === '-' ? [line, other] : [other, line]));
   if (!part) return [...highlighted(line, lang), whole.length > line.length ? '…' : ''];
   const [from, endOld, endNew] = part;
   const to = mark === '-' ? endOld : endNew;
   return [
-    ...highlighted(line.slice(0, from), lang), el('mark', { text: plain(line.slice(from, to)) }),
+    ...highlighted(line.slice(0, from), lang),
+    el('mark', { text: plain(line.slice(from, to)) }),
     ...highlighted(line.slice(to), lang),
   ];
 }

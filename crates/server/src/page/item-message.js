@@ -17,20 +17,32 @@ export class UserMessage {
     this.context = context;
     this.text = el('div', { class: 'said', dir: 'auto' });
     this.pictures = el('div', { class: 'said-pictures' });
-    this.more = el('button', { type: 'button', class: 'show-more', hidden: true, on: { click: () => this.toggle() } });
+    this.more = el('button', {
+      type: 'button',
+      class: 'show-more',
+      hidden: true,
+      on: { click: () => this.toggle() },
+    });
     this.state = el('div', { class: 'send-state' });
     this.tools = el('div', { class: 'item-tools' });
     this.node = el('div', { class: 'bubble' }, this.pictures, this.text, this.more);
-    this.whole = el('div', { class: 'user-message' }, this.node,
-      el('div', { class: 'said-foot' }, this.tools, this.state));
+    this.whole = el(
+      'div',
+      { class: 'user-message' },
+      this.node,
+      el('div', { class: 'said-foot' }, this.tools, this.state),
+    );
     this.isFolded = true;
   }
 
   update(item) {
     this.item = item;
-    const shown = item.text.length > USER_CHARS_MAX ? `${item.text.slice(0, USER_CHARS_MAX)}…` : item.text;
+    const shown =
+      item.text.length > USER_CHARS_MAX ? `${item.text.slice(0, USER_CHARS_MAX)}…` : item.text;
     this.text.textContent = prose(shown);
-    const isLong = item.text.length > FOLDED_CHARS || item.text.split('\n', FOLDED_LINES + 1).length > FOLDED_LINES;
+    const isLong =
+      item.text.length > FOLDED_CHARS ||
+      item.text.split('\n', FOLDED_LINES + 1).length > FOLDED_LINES;
     this.more.hidden = !isLong;
     this.fold(isLong && this.isFolded);
     this.pictures.replaceChildren(...(item.images ?? []).map(picture).filter(Boolean));
@@ -48,7 +60,8 @@ export class UserMessage {
     this.whole.dataset.state = item.state;
     const by = named(item.by) ? el('bdi', { text: named(item.by) }) : '';
     if (item.state === 'sending') this.state.replaceChildren('Sending…');
-    else if (item.state === 'refused') this.state.replaceChildren(icon('error'), `Not sent: ${prose(item.why)}`);
+    else if (item.state === 'refused')
+      this.state.replaceChildren(icon('error'), `Not sent: ${prose(item.why)}`);
     else this.state.replaceChildren(by);
   }
 
@@ -59,17 +72,25 @@ export class UserMessage {
 
   fold(isFolded) {
     this.text.classList.toggle('is-folded', isFolded);
-    this.more.replaceChildren(icon(isFolded ? 'down' : 'up'), isFolded ? 'Show all of it' : 'Show less');
+    this.more.replaceChildren(
+      icon(isFolded ? 'down' : 'up'),
+      isFolded ? 'Show all of it' : 'Show less',
+    );
     this.more.setAttribute('aria-expanded', String(!isFolded));
   }
 
-  get label() { return 'You said'; }
+  get label() {
+    return 'You said';
+  }
 }
 
 /// A picture of this page's own message; others' are never loaded.
 function picture(image) {
-  const source = typeof image === 'string' ? image : image?.image_url
-    ?? (image?.media_type && `data:${image.media_type};base64,${image.data}`);
+  const source =
+    typeof image === 'string'
+      ? image
+      : (image?.image_url ??
+        (image?.media_type && `data:${image.media_type};base64,${image.data}`));
   if (!/^data:image\/(png|jpeg|gif|webp);base64,/.test(source ?? '')) return null;
   return el('img', { src: source, alt: 'Attached picture' });
 }
@@ -79,7 +100,11 @@ export class AgentMessage {
   constructor(item, context) {
     this.context = context;
     this.markdown = new Markdown();
-    this.struck = el('div', { class: 'struck-note', hidden: true, text: 'This attempt failed; it is no part of the answer.' });
+    this.struck = el('div', {
+      class: 'struck-note',
+      hidden: true,
+      text: 'This attempt failed; it is no part of the answer.',
+    });
     this.tools = el('div', { class: 'item-tools' });
     this.whole = el('div', { class: 'agent-message' }, this.struck, this.markdown.node, this.tools);
   }
@@ -96,17 +121,26 @@ export class AgentMessage {
     this.hasTools = true;
     this.usage = item.usage;
     this.whole.classList.toggle('ends-turn', Boolean(item.usage));
-    const fork = item.seq !== null && this.context.onFork
-      ? iconButton('fork', 'Fork the session after this', () => this.context.onFork(item.seq)) : null;
-    this.tools.replaceChildren(...[copyButton('Copy message', () => item.text), fork, usageNode(item.usage)].filter(Boolean));
+    const fork =
+      item.seq !== null && this.context.onFork
+        ? iconButton('fork', 'Fork the session after this', () => this.context.onFork(item.seq))
+        : null;
+    this.tools.replaceChildren(
+      ...[copyButton('Copy message', () => item.text), fork, usageNode(item.usage)].filter(Boolean),
+    );
   }
 
-  get label() { return 'The agent said'; }
+  get label() {
+    return 'The agent said';
+  }
 }
 
 function usageNode(usage) {
   if (!usage?.total_tokens) return null;
-  const cost = typeof usage.cost_usd === 'number' ? ` · $${usage.cost_usd.toFixed(usage.cost_usd < 0.1 ? 4 : 2)}` : '';
+  const cost =
+    typeof usage.cost_usd === 'number'
+      ? ` · $${usage.cost_usd.toFixed(usage.cost_usd < 0.1 ? 4 : 2)}`
+      : '';
   const title = `This turn: ${usage.input_tokens} tokens in, ${usage.output_tokens} out`;
   return el('span', { class: 'usage', title, text: `${count(usage.total_tokens)} tokens${cost}` });
 }

@@ -14,11 +14,32 @@ const LINES_SHORT = 14;
 export class Output {
   constructor(label = 'Output') {
     this.code = el('code');
-    this.pre = el('pre', { class: 'output', tabindex: '0', role: 'group', aria: { label } }, this.code);
-    this.earlier = el('button', { type: 'button', class: 'show-more', hidden: true, on: { click: () => this.showEarlier() } });
-    this.expand = el('button', { type: 'button', class: 'show-more', hidden: true, aria: { expanded: 'false' }, on: { click: () => this.toggle() } });
-    this.node = el('div', { class: 'output-box is-short' }, this.earlier, this.pre, this.expand,
-      copyButton(`Copy the ${label.toLowerCase()}`, () => stripped(this.text)));
+    this.pre = el(
+      'pre',
+      { class: 'output', tabindex: '0', role: 'group', aria: { label } },
+      this.code,
+    );
+    this.earlier = el('button', {
+      type: 'button',
+      class: 'show-more',
+      hidden: true,
+      on: { click: () => this.showEarlier() },
+    });
+    this.expand = el('button', {
+      type: 'button',
+      class: 'show-more',
+      hidden: true,
+      aria: { expanded: 'false' },
+      on: { click: () => this.toggle() },
+    });
+    this.node = el(
+      'div',
+      { class: 'output-box is-short' },
+      this.earlier,
+      this.pre,
+      this.expand,
+      copyButton(`Copy the ${label.toLowerCase()}`, () => stripped(this.text)),
+    );
     this.text = '';
     this.allowed = SHOWN_CHARS;
     this.isShort = true;
@@ -42,7 +63,8 @@ export class Output {
   append(added) {
     const last = this.code.lastChild;
     const [run] = runs(added);
-    if (last.nodeType === Node.TEXT_NODE && last.length < SHOWN_CHARS) last.appendData(run?.text ?? '');
+    if (last.nodeType === Node.TEXT_NODE && last.length < SHOWN_CHARS)
+      last.appendData(run?.text ?? '');
     else if (run) this.code.append(run.text);
     this.covered = this.text.length;
     this.hint();
@@ -55,17 +77,24 @@ export class Output {
     this.from = line > 0 && line - start < 2000 ? line : start;
     const shown = runs(overwritten(this.text.slice(this.from)));
     this.hasStyle = shown.some((run) => run.style !== '') || /[\r\b]/.test(this.text.slice(-2000));
-    this.code.replaceChildren(...shown.map(({ text, style }) => (style ? el('span', { class: style, text }) : text)));
+    this.code.replaceChildren(
+      ...shown.map(({ text, style }) => (style ? el('span', { class: style, text }) : text)),
+    );
     this.covered = this.text.length;
     this.hint();
   }
 
   hint() {
     this.earlier.hidden = this.from === 0;
-    if (this.from > 0) this.earlier.replaceChildren(icon('up'), `Show the part before this (${bytes(this.from)})`);
+    if (this.from > 0)
+      this.earlier.replaceChildren(icon('up'), `Show the part before this (${bytes(this.from)})`);
     const isLong = this.from > 0 || moreLinesThan(this.text, LINES_SHORT);
     this.expand.hidden = !isLong;
-    if (isLong) this.expand.replaceChildren(icon(this.isShort ? 'down' : 'up'), this.isShort ? 'Show more' : 'Show less');
+    if (isLong)
+      this.expand.replaceChildren(
+        icon(this.isShort ? 'down' : 'up'),
+        this.isShort ? 'Show more' : 'Show less',
+      );
   }
 
   showEarlier() {

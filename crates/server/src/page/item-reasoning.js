@@ -9,7 +9,14 @@ export class Reasoning {
     this.markdown = null;
     this.state = el('span', { class: 'reasoning-state' });
     this.glimpse = el('span', { class: 'glimpse' });
-    this.summary = el('summary', {}, icon('think'), this.state, this.glimpse, el('span', { class: 'chevron' }, icon('right')));
+    this.summary = el(
+      'summary',
+      {},
+      icon('think'),
+      this.state,
+      this.glimpse,
+      el('span', { class: 'chevron' }, icon('right')),
+    );
     this.body = el('div', { class: 'reasoning-body' });
     this.whole = el('details', { class: 'reasoning' }, this.summary, this.body);
     this.whole.addEventListener('toggle', () => this.draw());
@@ -17,8 +24,13 @@ export class Reasoning {
 
   update(item) {
     this.item = item;
-    const words = item.struck ? 'Thought, in an attempt that failed'
-      : item.done ? (item.ms >= 1000 ? `Thought for ${duration(item.ms)}` : 'Thought') : 'Thinking';
+    const words = item.struck
+      ? 'Thought, in an attempt that failed'
+      : item.done
+        ? item.ms >= 1000
+          ? `Thought for ${duration(item.ms)}`
+          : 'Thought'
+        : 'Thinking';
     this.state.textContent = words;
     this.whole.classList.toggle('is-growing', !item.done);
     this.whole.classList.toggle('is-struck', item.struck === true);
@@ -36,5 +48,7 @@ export class Reasoning {
     this.markdown.update(this.item.text);
   }
 
-  get label() { return 'The agent thought'; }
+  get label() {
+    return 'The agent thought';
+  }
 }

@@ -9,11 +9,23 @@ import { describe } from './tool-words.js';
 import { brief, duration, plain } from './shown.js';
 
 const STATES = {
-  running: ['running', 'Running'], waiting: ['waiting', 'Waits for you'], done: ['done', 'Done'],
-  failed: ['failed', 'Failed'], denied: ['denied', 'Not allowed'],
+  running: ['running', 'Running'],
+  waiting: ['waiting', 'Waits for you'],
+  done: ['done', 'Done'],
+  failed: ['failed', 'Failed'],
+  denied: ['denied', 'Not allowed'],
 };
 // A call that is over and went well is folded, unless its result is what one wants to see.
-const OPEN_WHEN_DONE = new Set(['Bash', 'bash', 'shell', 'Edit', 'MultiEdit', 'Write', 'apply_patch', 'TodoWrite']);
+const OPEN_WHEN_DONE = new Set([
+  'Bash',
+  'bash',
+  'shell',
+  'Edit',
+  'MultiEdit',
+  'Write',
+  'apply_patch',
+  'TodoWrite',
+]);
 // What these answer when all went well is what they were given.
 const SHOWN_ALREADY = new Set(['TodoWrite', 'todo_write']);
 const ARGUMENT_CHARS_MAX = 20_000;
@@ -26,11 +38,22 @@ export class ToolCard {
     this.time = el('span', { class: 'tool-time' });
     this.badge = el('span', { class: 'tool-state' });
     this.glyph = el('span', { class: 'tool-icon' });
-    this.summary = el('summary', {}, this.glyph, this.title, this.note, this.time, this.badge,
-      el('span', { class: 'chevron' }, icon('right')));
+    this.summary = el(
+      'summary',
+      {},
+      this.glyph,
+      this.title,
+      this.note,
+      this.time,
+      this.badge,
+      el('span', { class: 'chevron' }, icon('right')),
+    );
     this.body = el('div', { class: 'tool-body' });
     this.whole = el('details', { class: 'tool' }, this.summary, this.body);
-    this.whole.addEventListener('toggle', () => { this.isTouched = true; this.draw(); });
+    this.whole.addEventListener('toggle', () => {
+      this.isTouched = true;
+      this.draw();
+    });
     this.parts = {};
   }
 
@@ -42,7 +65,12 @@ export class ToolCard {
     if (this.drawnName !== words.key) {
       this.drawnName = words.key;
       this.glyph.replaceChildren(icon(words.icon));
-      this.title.replaceChildren(el('span', { class: 'tool-verb', text: words.verb }), words.subject ? el(words.isCode ? 'code' : 'bdi', { class: 'tool-subject', text: words.subject }) : '');
+      this.title.replaceChildren(
+        el('span', { class: 'tool-verb', text: words.verb }),
+        words.subject
+          ? el(words.isCode ? 'code' : 'bdi', { class: 'tool-subject', text: words.subject })
+          : '',
+      );
       this.changes = null;
     }
     this.tellState(state);
@@ -55,16 +83,25 @@ export class ToolCard {
     if (this.state !== state) {
       this.state = state;
       this.whole.dataset.state = name;
-      this.badge.replaceChildren(stateIcon(state), el('span', { class: state === 'done' ? 'unseen' : '', text: word }));
+      this.badge.replaceChildren(
+        stateIcon(state),
+        el('span', { class: state === 'done' ? 'unseen' : '', text: word }),
+      );
     }
     const { item } = this;
     // While it runs, the clock says it.
     if (state !== 'running') this.time.textContent = item.ms >= 500 ? duration(item.ms) : '';
     const code = item.exitCode;
-    this.note.replaceChildren(...[
-      code !== null && code !== 0 ? el('span', { class: 'badge bad', text: `exit ${code}` }) : null,
-      item.files.length > 0 && !this.isEdit ? el('span', { class: 'badge', text: files(item.files.length) }) : null,
-    ].filter(Boolean));
+    this.note.replaceChildren(
+      ...[
+        code !== null && code !== 0
+          ? el('span', { class: 'badge bad', text: `exit ${code}` })
+          : null,
+        item.files.length > 0 && !this.isEdit
+          ? el('span', { class: 'badge', text: files(item.files.length) })
+          : null,
+      ].filter(Boolean),
+    );
   }
 
   tick(now) {
@@ -79,7 +116,13 @@ export class ToolCard {
     const isOpen = state !== 'done' || OPEN_WHEN_DONE.has(this.item.name);
     if (this.whole.open === isOpen) return;
     // Its own opening is not the reader's.
-    this.whole.addEventListener('toggle', () => { this.isTouched = false; }, { once: true });
+    this.whole.addEventListener(
+      'toggle',
+      () => {
+        this.isTouched = false;
+      },
+      { once: true },
+    );
     this.whole.open = isOpen;
   }
 
@@ -106,7 +149,10 @@ export class ToolCard {
 
   place(name, node) {
     const order = ['request', 'approvals', 'output', 'result', 'files'];
-    const after = order.slice(order.indexOf(name) + 1).map((next) => this.parts[next]?.node).find(Boolean);
+    const after = order
+      .slice(order.indexOf(name) + 1)
+      .map((next) => this.parts[next]?.node)
+      .find(Boolean);
     this.body.insertBefore(node, after ?? null);
   }
 
@@ -117,7 +163,13 @@ export class ToolCard {
       if (changes.length > 0) {
         this.title.querySelector('.diff-totals')?.remove();
         this.title.append(totalsNode(totals(changes)));
-        return el('div', { class: 'diffs' }, changes.map((change) => diffNode(change, { isAlone: changes.length === 1 && item.name !== 'apply_patch' })));
+        return el(
+          'div',
+          { class: 'diffs' },
+          changes.map((change) =>
+            diffNode(change, { isAlone: changes.length === 1 && item.name !== 'apply_patch' }),
+          ),
+        );
       }
       return argumentsNode(item, this.words);
     });
@@ -125,7 +177,13 @@ export class ToolCard {
 
   drawApprovals(item) {
     const key = item.approvals.map((asked) => `${asked.requestId}${asked.decision}`).join() || null;
-    this.part('approvals', key, () => el('div', { class: 'approvals' }, item.approvals.map((asked) => outcome(asked, this.context))));
+    this.part('approvals', key, () =>
+      el(
+        'div',
+        { class: 'approvals' },
+        item.approvals.map((asked) => outcome(asked, this.context)),
+      ),
+    );
   }
 
   drawOutput(item) {
@@ -137,8 +195,12 @@ export class ToolCard {
 
   drawResult(item) {
     const text = item.error ?? item.result;
-    const isNews = text && !repeats(item, text) && !(item.success && (this.isEdit || SHOWN_ALREADY.has(item.name)));
-    const key = item.state === 'ended' && isNews ? (item.error !== null ? 'error' : 'result') : null;
+    const isNews =
+      text &&
+      !repeats(item, text) &&
+      !(item.success && (this.isEdit || SHOWN_ALREADY.has(item.name)));
+    const key =
+      item.state === 'ended' && isNews ? (item.error !== null ? 'error' : 'result') : null;
     this.part('result', key, () => {
       const view = new Output(item.error !== null ? 'Error' : 'Result');
       view.node.classList.toggle('is-error', item.error !== null);
@@ -152,7 +214,9 @@ export class ToolCard {
     this.part('files', key, () => filesNode(item, this.context, { isShort: this.isEdit }));
   }
 
-  get label() { return `Tool: ${this.words?.verb ?? ''} ${this.words?.subject ?? ''}`; }
+  get label() {
+    return `Tool: ${this.words?.verb ?? ''} ${this.words?.subject ?? ''}`;
+  }
 }
 
 export function stateOf(item) {
@@ -168,7 +232,9 @@ function stateIcon(state) {
 
 /// A failed command's error says again what it printed; the exit code stands in the head.
 function repeats(item, text) {
-  return item.exitCode !== null && item.output !== '' && text.includes(item.output.slice(-200).trim());
+  return (
+    item.exitCode !== null && item.output !== '' && text.includes(item.output.slice(-200).trim())
+  );
 }
 
 function files(number) {
@@ -178,7 +244,8 @@ function files(number) {
 /// What the call was given, where its head does not say it all.
 function argumentsNode(item, words) {
   if (words.body === null) return null;
-  if (words.body !== undefined) return codeBlock(words.body.text.slice(0, ARGUMENT_CHARS_MAX), words.body.lang);
+  if (words.body !== undefined)
+    return codeBlock(words.body.text.slice(0, ARGUMENT_CHARS_MAX), words.body.lang);
   const json = JSON.stringify(item.args, null, 2) ?? '';
   if (json === '{}' || json === 'null') return null;
   const cut = json.length > ARGUMENT_CHARS_MAX ? `${json.slice(0, ARGUMENT_CHARS_MAX)}…` : json;
@@ -189,13 +256,47 @@ const OPERATIONS = { create: 'new', update: 'changed', delete: 'deleted' };
 
 /// The files that changed; in short where the changes themselves are shown.
 export function filesNode({ files: changed, toolId }, context, { isShort = false } = {}) {
-  const rows = changed.slice(0, 100).map(({ path, operation }) => el('li', { class: `file ${operation === 'delete' ? 'removed' : ''}` },
-    icon('file'), el('bdi', { class: 'path', text: plain(path), title: brief(path, 400) }), el('span', { class: 'badge', text: OPERATIONS[operation] ?? brief(operation, 20) })));
-  if (changed.length > rows.length) rows.push(el('li', { text: `and ${changed.length - rows.length} more` }));
+  const rows = changed
+    .slice(0, 100)
+    .map(({ path, operation }) =>
+      el(
+        'li',
+        { class: `file ${operation === 'delete' ? 'removed' : ''}` },
+        icon('file'),
+        el('bdi', { class: 'path', text: plain(path), title: brief(path, 400) }),
+        el('span', { class: 'badge', text: OPERATIONS[operation] ?? brief(operation, 20) }),
+      ),
+    );
+  if (changed.length > rows.length)
+    rows.push(el('li', { text: `and ${changed.length - rows.length} more` }));
   // A call of ours is named by its place in the log, by which its edits are taken back.
   const seq = Number(/^tool-(\d+)$/.exec(toolId ?? '')?.[1] ?? NaN);
-  const undo = Number.isFinite(seq) && context.onUndo
-    ? el('button', { type: 'button', class: 'show-more', title: 'Take these edits back', on: { click: () => context.onUndo({ seq, toolId, files: changed }) } }, icon('undo'), 'Undo') : null;
-  if (isShort) return undo && el('div', { class: 'files is-short-list' }, el('span', { class: 'note', text: `${files(changed.length)} ${changed.every(({ operation }) => operation === 'create') ? 'made' : 'changed'}` }), undo);
+  const undo =
+    Number.isFinite(seq) && context.onUndo
+      ? el(
+          'button',
+          {
+            type: 'button',
+            class: 'show-more',
+            title: 'Take these edits back',
+            on: { click: () => context.onUndo({ seq, toolId, files: changed }) },
+          },
+          icon('undo'),
+          'Undo',
+        )
+      : null;
+  if (isShort)
+    return (
+      undo &&
+      el(
+        'div',
+        { class: 'files is-short-list' },
+        el('span', {
+          class: 'note',
+          text: `${files(changed.length)} ${changed.every(({ operation }) => operation === 'create') ? 'made' : 'changed'}`,
+        }),
+        undo,
+      )
+    );
   return el('div', { class: 'files' }, el('ul', { aria: { label: 'Changed files' } }, rows), undo);
 }

@@ -8,14 +8,25 @@ import { ToolCard } from './item-tool.js';
 import { PlanCard, QuestionCard } from './item-wait.js';
 
 const VIEWS = {
-  user: UserMessage, assistant: AgentMessage, reasoning: Reasoning, tool: ToolCard, notice: Notice,
-  question: QuestionCard, plan: PlanCard, compaction: Compaction, failure: Failure,
+  user: UserMessage,
+  assistant: AgentMessage,
+  reasoning: Reasoning,
+  tool: ToolCard,
+  notice: Notice,
+  question: QuestionCard,
+  plan: PlanCard,
+  compaction: Compaction,
+  failure: Failure,
 };
 
 /// An item's view in its article: `{node, update(item)}`.
 export function itemView(item, context) {
   const view = new VIEWS[item.kind](item, context);
-  const node = el('article', { class: `item item-${item.kind}`, dataset: { kind: item.kind } }, view.whole);
+  const node = el(
+    'article',
+    { class: `item item-${item.kind}`, dataset: { kind: item.kind } },
+    view.whole,
+  );
   return {
     node,
     update() {

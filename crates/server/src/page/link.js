@@ -40,8 +40,9 @@ export function unifiedAddress(origin, { sessionId, since, name }) {
   const address = new URL('/unified', origin);
   address.protocol = address.protocol === 'https:' ? 'wss:' : 'ws:';
   // By hand: a blank must not become a plus sign, which cursors hold.
-  const query = Object.entries({ session_id: sessionId, since, name })
-    .filter(([, value]) => value !== null && value !== undefined && value !== '');
+  const query = Object.entries({ session_id: sessionId, since, name }).filter(
+    ([, value]) => value !== null && value !== undefined && value !== '',
+  );
   address.search = query.map(([key, value]) => `${key}=${encodeURIComponent(value)}`).join('&');
   return address.href;
 }
@@ -133,7 +134,9 @@ export class Link {
       return;
     }
     this.socket = socket;
-    const mine = (act) => (event) => { if (this.socket === socket) act(event); };
+    const mine = (act) => (event) => {
+      if (this.socket === socket) act(event);
+    };
     socket.onopen = mine(() => this.opened());
     socket.onmessage = mine((event) => this.heard(event.data));
     socket.onclose = mine((event) => this.lost(closeReason(event)));
@@ -190,7 +193,8 @@ export class Link {
   woken() {
     if (!this.isWanted || globalThis.document?.visibilityState === 'hidden') return;
     if (!this.socket) this.dial();
-    else if (this.isOpen) this.put({ type: 'get_context', id: messageId(), session_id: this.sessionId });
+    else if (this.isOpen)
+      this.put({ type: 'get_context', id: messageId(), session_id: this.sessionId });
   }
 
   lost(why) {

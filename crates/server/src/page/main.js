@@ -83,10 +83,9 @@ const desk = new Desk({ head, composer, waits, todos, sessions, welcome }, () =>
 const drawer = new Drawer({
   app: byId('app'),
   sidebar: byId('sidebar'),
-  stage: byId('main'),
+  behind: [byId('main'), byId('wire')],
   scrim: byId('scrim'),
   button: byId('drawer-button'),
-  search: byId('search'),
 });
 
 /// Sends what is no message; where there is no connection, it says so.
@@ -98,6 +97,10 @@ function tell(frame) {
 
 async function say({ content, images }) {
   if (!room && !(await begin(content))) return false;
+  const mine = room;
+  // What was said before comes first.
+  await mine.started;
+  if (room !== mine) return false;
   if (room.isMissing) beginMissing();
   if (!room.say(content, images)) return false;
   if (!room.link.isOpen) announce('The message is sent as soon as the connection is back.');
@@ -161,7 +164,7 @@ function interrupt() {
 function go(id) {
   const hash = hashOf(id);
   if (location.hash !== hash) {
-    history.pushState(null, '', location.pathname + location.search + hash);
+    history.pushState(null, '', location.pathname + hash);
   }
   route();
   if (!room) composer.focus();
@@ -227,9 +230,10 @@ function open(id) {
   head.meter.show(mine.session.meter);
   if (!byId('wire').hidden) wire.open(id);
   if (matchMedia('(hover: hover)').matches) composer.focus();
-  return mine.start().then(() => {
+  mine.started = mine.start().then(() => {
     if (room === mine && !mine.isMissing) desk.all();
   });
+  return mine.started;
 }
 
 function missing(why, status) {
@@ -282,6 +286,7 @@ function showWire(shown) {
   byId('wire').hidden = !shown;
   byId('app').classList.toggle('with-wire', shown);
   head.wire.setAttribute('aria-pressed', String(shown));
+  drawer.show(false);
   wire.open(shown && room ? room.id : null);
   if (shown && room) wire.focus();
   else if (had) composer.focus();
@@ -353,6 +358,8 @@ async function offer() {
   else if (idIn(location.hash) === '') welcome.show(about, true);
 }
 
+// A token that was given in the address has done its work, and is nobody else's to read.
+if (location.search) history.replaceState(null, '', location.pathname + location.hash);
 sessions.refresh();
 if (idIn(location.hash)) route();
 else openNone();

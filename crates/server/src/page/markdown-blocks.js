@@ -25,15 +25,24 @@ export function parseBlocks(text, carry = null, depth = 0) {
   let offset = 0;
   if (carry) at = take(blocks, codeBlock(lines, 0, carry), 0);
   while (at < lines.length) {
-    if (isBlank(lines[at])) { at += 1; continue; }
+    if (isBlank(lines[at])) {
+      at += 1;
+      continue;
+    }
     at = take(blocks, blockAt(lines, at, depth), at);
   }
   // Lines to characters.
   let line = 0;
   for (const block of blocks) {
-    while (line < block.from) { offset += lines[line].length + 1; line += 1; }
+    while (line < block.from) {
+      offset += lines[line].length + 1;
+      line += 1;
+    }
     block.start = offset;
-    while (line < block.to) { offset += lines[line].length + 1; line += 1; }
+    while (line < block.to) {
+      offset += lines[line].length + 1;
+      line += 1;
+    }
     block.end = Math.min(offset, text.length);
   }
   return blocks;
@@ -58,11 +67,16 @@ function blockAt(lines, at, depth) {
   const fence = FENCE.exec(line);
   if (fence) {
     const info = fence[2].trim();
-    return codeBlock(lines, at + 1, { fence: fence[1], lang: info.split(/\s/)[0] ?? '', indent: indentOf(line) });
+    return codeBlock(lines, at + 1, {
+      fence: fence[1],
+      lang: info.split(/\s/)[0] ?? '',
+      indent: indentOf(line),
+    });
   }
   if (RULE.test(line)) return { type: 'rule', to: at + 1 };
   const heading = HEADING.exec(line);
-  if (heading) return { type: 'heading', level: heading[1].length, text: heading[2] ?? '', to: at + 1 };
+  if (heading)
+    return { type: 'heading', level: heading[1].length, text: heading[2] ?? '', to: at + 1 };
   if (depth < DEPTH_MAX) {
     if (QUOTE.test(line)) return quote(lines, at, depth);
     const marker = MARKER.exec(line);
@@ -73,7 +87,9 @@ function blockAt(lines, at, depth) {
 }
 
 function detab(line) {
-  return line.includes('\t') ? line.replace(/^[ \t]+/, (blank) => blank.replaceAll('\t', '    ')) : line;
+  return line.includes('\t')
+    ? line.replace(/^[ \t]+/, (blank) => blank.replaceAll('\t', '    '))
+    : line;
 }
 
 function codeBlock(lines, from, { fence, lang, indent = 0 }) {
@@ -92,7 +108,10 @@ function indented(lines, at) {
     if (!isBlank(lines[to])) last = to;
     to += 1;
   }
-  const text = lines.slice(at, last + 1).map((line) => detab(line).slice(4)).join('\n');
+  const text = lines
+    .slice(at, last + 1)
+    .map((line) => detab(line).slice(4))
+    .join('\n');
   return { type: 'code', lang: '', text, isOpen: false, to: last + 1 };
 }
 
@@ -112,8 +131,14 @@ function quote(lines, at, depth) {
 function interrupts(lines, at) {
   const line = lines[at];
   const marker = MARKER.exec(line);
-  const lists = marker && marker[1].length < 4 && marker[3] !== '' && !/^\d/.test(marker[2].replace(/^1[.)]$/, ''));
-  return FENCE.test(line) || RULE.test(line) || HEADING.test(line) || QUOTE.test(line) || Boolean(lists);
+  const lists =
+    marker &&
+    marker[1].length < 4 &&
+    marker[3] !== '' &&
+    !/^\d/.test(marker[2].replace(/^1[.)]$/, ''));
+  return (
+    FENCE.test(line) || RULE.test(line) || HEADING.test(line) || QUOTE.test(line) || Boolean(lists)
+  );
 }
 
 function list(lines, at, depth) {
@@ -151,33 +176,48 @@ function listItem(lines, at, [whole, blank, marker, gap], depth) {
   let fence = FENCE.exec(inside[0]);
   for (; to < lines.length; to += 1) {
     const line = detab(lines[to]);
-    if (isBlank(line)) { blanks += 1; continue; }
+    if (isBlank(line)) {
+      blanks += 1;
+      continue;
+    }
     const indent = indentOf(line);
     const goesOn = blanks === 0 && !fence && !MARKER.test(line) && !interrupts(lines, to);
     if (indent < least && !goesOn) break;
-    while (blanks > 0) { inside.push(''); blanks -= 1; }
+    while (blanks > 0) {
+      inside.push('');
+      blanks -= 1;
+    }
     const rest = line.slice(Math.min(width, indent));
     const edge = FENCE.exec(rest);
-    if (edge) fence = fence && !edge[2] ? null : fence ?? edge;
+    if (edge) fence = fence && !edge[2] ? null : (fence ?? edge);
     inside.push(rest);
   }
   const task = TASK.exec(inside[0]);
   if (task) inside[0] = inside[0].slice(task[0].length);
   const blocks = parseBlocks(inside.join('\n'), null, depth + 1);
-  const isLoose = blocks.length > 1 && inside.some((line, index) => line === '' && index > 0)
-    && blocks.filter((block) => block.type === 'paragraph').length > 1;
+  const isLoose =
+    blocks.length > 1 &&
+    inside.some((line, index) => line === '' && index > 0) &&
+    blocks.filter((block) => block.type === 'paragraph').length > 1;
   return { blocks, isLoose, task: task ? task[1] !== ' ' : null, to, endsBlank: blanks > 0 };
 }
 
 function isTable(lines, at) {
   if (!lines[at].includes('|') || at + 1 >= lines.length) return false;
   const rule = lines[at + 1];
-  return TABLE_RULE.test(rule) && rule.includes('-')
-    && cells(lines[at]).length === cells(rule).length && (rule.includes('|') || cells(rule).length > 1);
+  return (
+    TABLE_RULE.test(rule) &&
+    rule.includes('-') &&
+    cells(lines[at]).length === cells(rule).length &&
+    (rule.includes('|') || cells(rule).length > 1)
+  );
 }
 
 function cells(line) {
-  const trimmed = line.trim().replace(/^\|/, '').replace(/\|$/, (bar, index, whole) => (whole[index - 1] === '\\' ? bar : ''));
+  const trimmed = line
+    .trim()
+    .replace(/^\|/, '')
+    .replace(/\|$/, (bar, index, whole) => (whole[index - 1] === '\\' ? bar : ''));
   return trimmed.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('\\|', '|'));
 }
 
@@ -202,13 +242,20 @@ function paragraph(lines, at, depth) {
   for (; to < lines.length && !isBlank(lines[to]); to += 1) {
     const underline = SETEXT.exec(lines[to]);
     if (underline) {
-      const text = lines.slice(at, to).map((line) => line.trim()).join('\n');
+      const text = lines
+        .slice(at, to)
+        .map((line) => line.trim())
+        .join('\n');
       return { type: 'heading', level: underline[1][0] === '=' ? 1 : 2, text, to: to + 1 };
     }
     if (interrupts(lines, to) && (depth < DEPTH_MAX || !QUOTE.test(lines[to]))) break;
     if (isTable(lines, to)) break;
   }
-  const text = lines.slice(at, to).map((line) => line.trimStart()).join('\n').trimEnd();
+  const text = lines
+    .slice(at, to)
+    .map((line) => line.trimStart())
+    .join('\n')
+    .trimEnd();
   return { type: 'paragraph', text, to };
 }
 
@@ -230,7 +277,10 @@ export class Blocks {
       const window = text.slice(this.from, this.from + WINDOW_CHARS);
       const isLast = this.from + window.length >= text.length;
       const blocks = parseBlocks(window, this.carry);
-      if (blocks.length === 0 && !isLast) { this.from += window.length; continue; }
+      if (blocks.length === 0 && !isLast) {
+        this.from += window.length;
+        continue;
+      }
       this.settle(blocks.slice(0, -1));
       const last = blocks.at(-1);
       if (!last) return;
@@ -265,13 +315,20 @@ export class Blocks {
   /// Ends a block that is too long, at a line or a word where there is one.
   cut(text, { start, carry, block }) {
     const piece = text.slice(start, start + BLOCK_CHARS_MAX);
-    const at = [piece.lastIndexOf('\n') + 1, piece.lastIndexOf(' ') + 1].find((place) => place > BLOCK_CHARS_MAX / 2);
+    const at = [piece.lastIndexOf('\n') + 1, piece.lastIndexOf(' ') + 1].find(
+      (place) => place > BLOCK_CHARS_MAX / 2,
+    );
     let end = start + (at ?? piece.length);
     // Not between the halves of a character.
     if (/[\ud800-\udbff]/.test(text[end - 1])) end -= 1;
     const isCode = block.type === 'code' && block.fence;
     for (const part of parseBlocks(text.slice(start, end), carry)) {
-      this.list.push({ start: start + part.start, end: start + part.end, carry: part.start === 0 ? carry : null, block: part });
+      this.list.push({
+        start: start + part.start,
+        end: start + part.end,
+        carry: part.start === 0 ? carry : null,
+        block: part,
+      });
     }
     this.settled = this.list.length;
     this.from = end;

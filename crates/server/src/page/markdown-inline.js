@@ -3,18 +3,34 @@
 // Pure and total, and its work grows with the text's length, not its square, whatever stands in
 // it. HTML is text. What would load something by itself (a picture) becomes a link.
 
-const DEPTH_MAX = 16;
+import { resolve } from './markdown-emphasis.js';
+
 const PUNCTUATION = /[!-/:-@[-`{-~]/;
 const ENTITIES = {
-  amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: '\u00a0', copy: '©', hellip: '…',
-  mdash: '—', ndash: '–', rarr: '→', larr: '←', times: '×', bull: '•', middot: '·', deg: '°',
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+  nbsp: '\u00a0',
+  copy: '©',
+  hellip: '…',
+  mdash: '—',
+  ndash: '–',
+  rarr: '→',
+  larr: '←',
+  times: '×',
+  bull: '•',
+  middot: '·',
+  deg: '°',
 };
 const SPECIAL = /[\\`*_~[\]!<&\n]|https?:\/\//g;
 const AUTOLINK = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2000})>/y;
 const BREAK_TAG = /<br\s*\/?>/iy;
 const ENTITY = /&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([a-zA-Z]{2,8}));/y;
 const BARE_URL = /https?:\/\/[^\s<>"'`\u0000-\u001f]{1,2000}/y;
-const DESTINATION = /\(\s*(?:<([^<>\n]{0,2000})>|((?:[^\s()\\]|\\.|\((?:[^\s()\\]|\\.)*\)){0,2000}))(?:\s+(?:"((?:[^"\\]|\\.){0,500})"|'((?:[^'\\]|\\.){0,500})'))?\s*\)/y;
+const DESTINATION =
+  /\(\s*(?:<([^<>\n]{0,2000})>|((?:[^\s()\\]|\\.|\((?:[^\s()\\]|\\.)*\)){0,2000}))(?:\s+(?:"((?:[^"\\]|\\.){0,500})"|'((?:[^'\\]|\\.){0,500})'))?\s*\)/y;
 
 /// `text` as nodes: `{t:'text',v}`, `{t:'code',v}`, `{t:'em'|'strong'|'del',c}`,
 /// `{t:'link',href,title,c}`, `{t:'br'}`.
@@ -66,16 +82,28 @@ class Reader {
 
   special(found) {
     switch (found[0]) {
-      case '\\': return this.escape();
-      case '`': return this.code();
-      case '*': case '_': case '~': return this.delimiter(found[0]);
-      case '[': return this.open(false);
-      case ']': return this.close();
-      case '!': return this.bang();
-      case '<': return this.angle();
-      case '&': return this.entity();
-      case '\n': return this.newline();
-      default: return this.bareUrl();
+      case '\\':
+        return this.escape();
+      case '`':
+        return this.code();
+      case '*':
+      case '_':
+      case '~':
+        return this.delimiter(found[0]);
+      case '[':
+        return this.open(false);
+      case ']':
+        return this.close();
+      case '!':
+        return this.bang();
+      case '<':
+        return this.angle();
+      case '&':
+        return this.entity();
+      case '\n':
+        return this.newline();
+      default:
+        return this.bareUrl();
     }
   }
 
@@ -124,10 +152,13 @@ class Reader {
     const closes = flanks(after, before);
     const word = character === '_';
     const mark = {
-      character, count, left: count,
+      character,
+      count,
+      left: count,
       canOpen: opens && (!word || !closes || isPunctuation(before)),
       canClose: closes && (!word || !opens || isPunctuation(after)),
-      opened: [], closed: [],
+      opened: [],
+      closed: [],
     };
     if (character === '~' && count !== 2) return this.literal(count);
     this.out.push({ delimiter: mark });
@@ -162,7 +193,10 @@ class Reader {
     const title = unescape(destination[3] ?? destination[4] ?? '');
     this.out.push(link(inside, address, title, bracket.isImage));
     // No link inside a link.
-    if (!bracket.isImage) this.brackets.forEach((other) => { other.isActive &&= other.isImage; });
+    if (!bracket.isImage)
+      this.brackets.forEach((other) => {
+        other.isActive &&= other.isImage;
+      });
   }
 
   angle() {
@@ -268,89 +302,4 @@ function link(children, address, title, isImage) {
   const shown = children.length ? children : [{ t: 'text', v: address }];
   // An address that leads nowhere from here is shown beside its words.
   return { t: 'link', href, address, title, isImage, c: shown };
-}
-
-/// Turns the marks that found their partner into nodes, the others into text.
-function resolve(out) {
-  pair(out.filter((entry) => entry.delimiter).map((entry) => entry.delimiter));
-  const root = { c: [] };
-  const open = [root];
-  let ignored = 0;
-  const begin = (tag) => {
-    if (open.length > DEPTH_MAX) { ignored += 1; return; }
-    const node = { t: tag, c: [] };
-    open.at(-1).c.push(node);
-    open.push(node);
-  };
-  const end = () => {
-    if (ignored > 0) ignored -= 1;
-    else open.pop();
-  };
-  for (const entry of out) {
-    const mark = entry.delimiter;
-    if (!mark) {
-      push(open.at(-1).c, entry);
-      continue;
-    }
-    mark.closed.forEach(end);
-    if (mark.left > 0) push(open.at(-1).c, { t: 'text', v: mark.character.repeat(mark.left) });
-    mark.opened.reverse().forEach(begin);
-  }
-  return root.c;
-}
-
-function push(list, node) {
-  if (node.t === 'text') {
-    if (node.v === '') return;
-    const last = list.at(-1);
-    if (last?.t === 'text') {
-      last.v += node.v;
-      return;
-    }
-    list.push({ t: 'text', v: node.v });
-    return;
-  }
-  list.push(node);
-}
-
-/// Finds each closing mark its opening one, innermost first.
-function pair(marks) {
-  const stack = [];
-  for (const mark of marks) {
-    if (mark.canClose) closeWith(stack, mark);
-    if (mark.canOpen && mark.left > 0) stack.push(mark);
-  }
-}
-
-function closeWith(stack, closer) {
-  while (closer.left > 0) {
-    const at = findOpener(stack, closer);
-    if (at < 0) return;
-    const opener = stack[at];
-    // What stands open between the two stays text.
-    stack.length = at + 1;
-    const two = opener.left >= 2 && closer.left >= 2;
-    const tag = closer.character === '~' ? 'del' : two ? 'strong' : 'em';
-    const used = two ? 2 : 1;
-    opener.left -= used;
-    closer.left -= used;
-    opener.opened.push(tag);
-    closer.closed.push(tag);
-    if (opener.left === 0) stack.pop();
-  }
-}
-
-// How far back an opening mark is looked for; further ones have long lost their meaning.
-const OPENERS_MAX = 64;
-
-function findOpener(stack, closer) {
-  const last = Math.max(0, stack.length - OPENERS_MAX);
-  for (let at = stack.length - 1; at >= last; at -= 1) {
-    const opener = stack[at];
-    if (opener.character !== closer.character) continue;
-    const odd = (opener.canClose || closer.canOpen) && (opener.count + closer.count) % 3 === 0
-      && !(opener.count % 3 === 0 && closer.count % 3 === 0);
-    if (!odd) return at;
-  }
-  return -1;
 }

@@ -73,7 +73,8 @@ export class Markdown {
       chars += list[from].end - list[from].start;
     }
     // Not block by block: each step would move what is being read.
-    const isFar = list.length > 0 && list[from].start - (list[this.first]?.start ?? 0) > this.allowed / 2;
+    const isFar =
+      list.length > 0 && list[from].start - (list[this.first]?.start ?? 0) > this.allowed / 2;
     if (from <= this.first || !isFar) return;
     const gone = Math.min(from - this.first, this.nodes.length);
     this.nodes.splice(0, gone).forEach((node) => node.remove());
@@ -87,7 +88,12 @@ export class Markdown {
     const start = this.first > 0 ? this.blocks.list[this.first].start : 0;
     if (start === 0) return;
     const text = `Show the part before this (${bytes(start)})`;
-    this.earlier = el('button', { type: 'button', class: 'show-more', on: { click: () => this.showEarlier() } }, icon('up'), text);
+    this.earlier = el(
+      'button',
+      { type: 'button', class: 'show-more', on: { click: () => this.showEarlier() } },
+      icon('up'),
+      text,
+    );
     this.node.prepend(this.earlier);
   }
 
@@ -115,8 +121,12 @@ function reread(text, { start, end, carry }) {
 /// Makes `old` what `fresh` is, and keeps its nodes where they are the same, so that what is
 /// selected or hovered stays.
 function morph(old, fresh) {
-  if (old.nodeType !== fresh.nodeType || old.nodeName !== fresh.nodeName
-    || old.className !== fresh.className || old.dataset?.kept !== fresh.dataset?.kept) {
+  if (
+    old.nodeType !== fresh.nodeType ||
+    old.nodeName !== fresh.nodeName ||
+    old.className !== fresh.className ||
+    old.dataset?.kept !== fresh.dataset?.kept
+  ) {
     old.replaceWith(fresh);
     return fresh;
   }
@@ -142,52 +152,114 @@ function morph(old, fresh) {
 function block(value, depth) {
   switch (value.type) {
     // The page's own headings stand above those of a text.
-    case 'heading': return el(`h${Math.min(6, Math.max(3, value.level + 1))}`, { class: `md-h${value.level}`, dir: 'auto' }, inline(value.text));
-    case 'code': return codeBlock(value.text, value.lang);
-    case 'quote': return el('blockquote', { dir: 'auto' }, value.blocks.map((inner) => block(inner, depth + 1)));
-    case 'list': return list(value, depth);
-    case 'table': return table(value);
-    case 'rule': return el('hr');
-    default: return el('p', { dir: 'auto' }, inline(value.text));
+    case 'heading':
+      return el(
+        `h${Math.min(6, Math.max(3, value.level + 1))}`,
+        { class: `md-h${value.level}`, dir: 'auto' },
+        inline(value.text),
+      );
+    case 'code':
+      return codeBlock(value.text, value.lang);
+    case 'quote':
+      return el(
+        'blockquote',
+        { dir: 'auto' },
+        value.blocks.map((inner) => block(inner, depth + 1)),
+      );
+    case 'list':
+      return list(value, depth);
+    case 'table':
+      return table(value);
+    case 'rule':
+      return el('hr');
+    default:
+      return el('p', { dir: 'auto' }, inline(value.text));
   }
 }
 
 function list(value, depth) {
-  const node = el(value.isOrdered ? 'ol' : 'ul', { class: value.isLoose ? 'md-loose' : 'md-tight' });
+  const node = el(value.isOrdered ? 'ol' : 'ul', {
+    class: value.isLoose ? 'md-loose' : 'md-tight',
+  });
   if (value.isOrdered && value.first !== 1) node.start = value.first;
   for (const item of value.items) {
-    const inside = item.blocks.flatMap((inner) => (
-      inner.type === 'paragraph' && !value.isLoose ? inline(inner.text) : [block(inner, depth + 1)]
-    ));
+    const inside = item.blocks.flatMap((inner) =>
+      inner.type === 'paragraph' && !value.isLoose ? inline(inner.text) : [block(inner, depth + 1)],
+    );
     const isTask = item.task !== null;
-    const box = isTask && el('span', { class: 'md-box', role: 'img', aria: { label: item.task ? 'Done' : 'To do' } }, item.task ? icon('check') : '');
-    node.append(el('li', { class: isTask ? 'md-task' : '', dir: 'auto' }, box, isTask ? el('div', {}, inside) : inside));
+    const box =
+      isTask &&
+      el(
+        'span',
+        { class: 'md-box', role: 'img', aria: { label: item.task ? 'Done' : 'To do' } },
+        item.task ? icon('check') : '',
+      );
+    node.append(
+      el(
+        'li',
+        { class: isTask ? 'md-task' : '', dir: 'auto' },
+        box,
+        isTask ? el('div', {}, inside) : inside,
+      ),
+    );
   }
   return node;
 }
 
 function table({ head, align, rows }) {
-  const cell = (tag, text, at) => el(tag, { class: align[at] ? `md-${align[at]}` : '', dir: 'auto' }, inline(text));
-  const row = (tag, texts) => el('tr', {}, texts.map((text, at) => cell(tag, text, at)));
-  return el('div', { class: 'md-table', tabindex: '0', role: 'group', aria: { label: 'Table' } },
-    el('table', {}, el('thead', {}, row('th', head)), el('tbody', {}, rows.map((texts) => row('td', texts)))));
+  const cell = (tag, text, at) =>
+    el(tag, { class: align[at] ? `md-${align[at]}` : '', dir: 'auto' }, inline(text));
+  const row = (tag, texts) =>
+    el(
+      'tr',
+      {},
+      texts.map((text, at) => cell(tag, text, at)),
+    );
+  return el(
+    'div',
+    { class: 'md-table', tabindex: '0', role: 'group', aria: { label: 'Table' } },
+    el(
+      'table',
+      {},
+      el('thead', {}, row('th', head)),
+      el(
+        'tbody',
+        {},
+        rows.map((texts) => row('td', texts)),
+      ),
+    ),
+  );
 }
 
 /// A block of code with its language and a button that copies it.
 export function codeBlock(text, lang) {
   const code = el('code', {}, highlighted(text, lang));
   const name = prose(lang).slice(0, 40);
-  return el('div', { class: 'code-block' },
-    el('div', { class: 'code-head' }, el('span', { text: name || 'text' }), copyButton('Copy code', () => code.textContent)),
-    el('pre', { tabindex: '0', role: 'group', aria: { label: name ? `Code: ${name}` : 'Code' } }, code));
+  return el(
+    'div',
+    { class: 'code-block' },
+    el(
+      'div',
+      { class: 'code-head' },
+      el('span', { text: name || 'text' }),
+      copyButton('Copy code', () => code.textContent),
+    ),
+    el(
+      'pre',
+      { tabindex: '0', role: 'group', aria: { label: name ? `Code: ${name}` : 'Code' } },
+      code,
+    ),
+  );
 }
 
 /// `code` as nodes, with its parts coloured.
 export function highlighted(code, lang) {
   if (!language(lang)) return [document.createTextNode(prose(code))];
-  return tokens(code, lang).map(([kind, text]) => (
-    kind ? el('span', { class: `tok-${kind}`, text: prose(text) }) : document.createTextNode(prose(text))
-  ));
+  return tokens(code, lang).map(([kind, text]) =>
+    kind
+      ? el('span', { class: `tok-${kind}`, text: prose(text) })
+      : document.createTextNode(prose(text)),
+  );
 }
 
 /// One line or paragraph's inside.
@@ -201,11 +273,16 @@ function nodes(tree, depth) {
 
 function inlineNode(node, depth) {
   switch (node.t) {
-    case 'text': return document.createTextNode(prose(node.v));
-    case 'code': return el('code', { class: 'md-code', text: prose(node.v) });
-    case 'br': return el('br');
-    case 'link': return link(node, depth);
-    default: return el(node.t, {}, depth < DEPTH_MAX ? nodes(node.c, depth + 1) : []);
+    case 'text':
+      return document.createTextNode(prose(node.v));
+    case 'code':
+      return el('code', { class: 'md-code', text: prose(node.v) });
+    case 'br':
+      return el('br');
+    case 'link':
+      return link(node, depth);
+    default:
+      return el(node.t, {}, depth < DEPTH_MAX ? nodes(node.c, depth + 1) : []);
   }
 }
 
@@ -214,5 +291,16 @@ function link({ href, address, title, isImage, c }, depth) {
   const mark = isImage ? icon('image') : null;
   const where = prose(title ? `${title} (${address})` : address).slice(0, 300);
   if (!href) return el('span', { class: 'md-address', title: where }, mark, inside);
-  return el('a', { href, title: where, target: '_blank', rel: 'noopener noreferrer nofollow', class: isImage ? 'md-picture' : '' }, mark, inside);
+  return el(
+    'a',
+    {
+      href,
+      title: where,
+      target: '_blank',
+      rel: 'noopener noreferrer nofollow',
+      class: isImage ? 'md-picture' : '',
+    },
+    mark,
+    inside,
+  );
 }

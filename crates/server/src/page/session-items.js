@@ -72,7 +72,14 @@ export class Items {
     }
     if (!frame.resumes) return changes; // A compaction, which says so itself.
     const { id: key, by = null } = frame;
-    const item = { key, kind: 'notice', level: 'info', text: 'The work goes on', by, code: 'resumed' };
+    const item = {
+      key,
+      kind: 'notice',
+      level: 'info',
+      text: 'The work goes on',
+      by,
+      code: 'resumed',
+    };
     return [...changes, ...this.add(item, frame)];
   }
 
@@ -160,9 +167,21 @@ export class Items {
 
   tool(key, toolId, name, args) {
     const item = {
-      key, kind: 'tool', toolId, name, args: args ?? {}, state: 'running', output: '',
-      exitCode: null, success: null, result: null, error: null, files: [], approvals: [],
-      startedAt: null, ms: null,
+      key,
+      kind: 'tool',
+      toolId,
+      name,
+      args: args ?? {},
+      state: 'running',
+      output: '',
+      exitCode: null,
+      success: null,
+      result: null,
+      error: null,
+      files: [],
+      approvals: [],
+      startedAt: null,
+      ms: null,
     };
     this.tools.set(toolId, item);
     return item;
@@ -211,8 +230,8 @@ export class Items {
     if (known) {
       return { item: known, changes: [...ended, ...this.grew(known, frame)] };
     }
-    const { item, changes } = kind === 'approval'
-      ? this.approval(frame) : this.question(frame, kind);
+    const { item, changes } =
+      kind === 'approval' ? this.approval(frame) : this.question(frame, kind);
     this.requests.set(frame.request_id, item);
     return { item, changes: [...ended, ...changes] };
   }
@@ -221,8 +240,12 @@ export class Items {
     const { item, changes } = this.toolOf(frame.tool_use_id, frame);
     if (item.name === null) Object.assign(item, { name: frame.tool_name, args: frame.input ?? {} });
     item.approvals.push({
-      requestId: frame.request_id, input: frame.input, context: frame.context ?? {},
-      decision: null, by: null, message: null,
+      requestId: frame.request_id,
+      input: frame.input,
+      context: frame.context ?? {},
+      decision: null,
+      by: null,
+      message: null,
     });
     item.state = 'waiting';
     return { item, changes: [...changes, ...this.grew(item, frame)] };
@@ -230,9 +253,15 @@ export class Items {
 
   question(frame, kind) {
     const item = {
-      key: frame.id, kind, requestId: frame.request_id, questions: frame.questions ?? [],
-      plan: frame.plan ?? '', path: frame.plan_file_path ?? null,
-      decision: null, by: null, message: null,
+      key: frame.id,
+      kind,
+      requestId: frame.request_id,
+      questions: frame.questions ?? [],
+      plan: frame.plan ?? '',
+      path: frame.plan_file_path ?? null,
+      decision: null,
+      by: null,
+      message: null,
     };
     return { item, changes: this.add(item, frame) };
   }

@@ -26,7 +26,10 @@ export function join(older, newer) {
 
 function strikeAcross(before, after) {
   const changes = [];
-  if (after.strikesBack) before.attempt.forEach((item) => { item.struck = true; });
+  if (after.strikesBack)
+    before.attempt.forEach((item) => {
+      item.struck = true;
+    });
   after.strikesBack = before.strikesBack || (after.strikesBack && !before.isBounded);
   if (!after.isBounded) after.attempt = before.attempt.concat(after.attempt);
   after.isBounded ||= before.isBounded;
@@ -40,8 +43,11 @@ function meetTools(before, after) {
     const begun = before.tools.get(toolId);
     if (!begun || begun.state === 'ended') continue;
     Object.assign(item, {
-      name: begun.name, args: begun.args, output: begun.output + item.output,
-      approvals: begun.approvals.concat(item.approvals), command: item.command ?? begun.command,
+      name: begun.name,
+      args: begun.args,
+      output: begun.output + item.output,
+      approvals: begun.approvals.concat(item.approvals),
+      command: item.command ?? begun.command,
       exitCode: item.exitCode ?? begun.exitCode,
     });
     if (item.state === 'ended') tidy(item);

@@ -6,14 +6,22 @@
 
 import { Items } from './session-items.js';
 import { join } from './session-join.js';
+import { emptyMeter, measure, spend } from './session-meter.js';
 
 // Ids of frames that are remembered, to know one that comes again.
 const RECENT_FRAMES_MAX = 2048;
 
 // These are told again on purpose, and may be applied twice: what they name has an id of its own.
 const TOLD_AGAIN = new Set([
-  'session_init', 'control_request', 'ask_user_question', 'exit_plan_mode', 'message_queued',
-  'heartbeat', 'error', 'context_info', 'raw',
+  'session_init',
+  'control_request',
+  'ask_user_question',
+  'exit_plan_mode',
+  'message_queued',
+  'heartbeat',
+  'error',
+  'context_info',
+  'raw',
 ]);
 
 // Answers to one connection are counted by it, so their ids come again with the next one.
@@ -22,13 +30,19 @@ const COUNTED_BY_CONNECTION = new Set(['session_info']);
 // Only a turn tells these. Where its beginning is on an older page, they say that one runs; the
 // second set may also come from a file of another program, which has no turns.
 const SURELY_OF_A_TURN = new Set([
-  'control_request', 'ask_user_question', 'exit_plan_mode', 'command_output', 'token_usage',
+  'control_request',
+  'ask_user_question',
+  'exit_plan_mode',
+  'command_output',
+  'token_usage',
 ]);
 const LIKELY_OF_A_TURN = new Set([
-  'assistant_message', 'assistant_reasoning', 'tool_started', 'tool_completed',
+  'assistant_message',
+  'assistant_reasoning',
+  'tool_started',
+  'tool_completed',
 ]);
 
-const LEVELS = [[0.95, 'critical'], [0.9, 'high'], [0.8, 'medium'], [0, 'normal']];
 
 export class Session {
   constructor(id, { now = Date.now } = {}) {
@@ -42,12 +56,16 @@ export class Session {
     this.waits = new Map();
     this.queue = [];
     this.todos = [];
-    this.meter = {
-      used: null, window: null, fraction: 0, level: 'normal', costUsd: null, sessionUsage: null,
-    };
+    this.meter = emptyMeter();
     this.turn = null;
     this.head = {
-      title: null, model: null, agent: null, mode: null, cwd: null, status: 'active', tools: [],
+      title: null,
+      model: null,
+      agent: null,
+      mode: null,
+      cwd: null,
+      status: 'active',
+      tools: [],
     };
     /// Where to attach: what `since` says.
     this.lastCursor = null;
@@ -137,8 +155,13 @@ export class Session {
   /// Shows a message of this page's own before the server has said anything of it.
   outgoing(message) {
     const item = {
-      key: `sending ${message.id}`, kind: 'user', text: message.content, by: null,
-      clientRef: message.id, images: message.images ?? [], state: 'sending',
+      key: `sending ${message.id}`,
+      kind: 'user',
+      text: message.content,
+      by: null,
+      clientRef: message.id,
+      images: message.images ?? [],
+      state: 'sending',
     };
     this.sending.set(message.id, item);
     return this.folded.add(item, null);
@@ -161,8 +184,11 @@ const FRAMES = {
       return [notice('error', frame.error ?? 'The session could not be begun', 'session_init')];
     }
     Object.assign(head, {
-      model: frame.model ?? head.model, cwd: frame.cwd ?? head.cwd, tools: frame.tools ?? [],
-      mode: frame.permission_mode ?? head.mode, agent: frame.agent ?? head.agent,
+      model: frame.model ?? head.model,
+      cwd: frame.cwd ?? head.cwd,
+      tools: frame.tools ?? [],
+      mode: frame.permission_mode ?? head.mode,
+      agent: frame.agent ?? head.agent,
     });
     if (frame.title !== undefined) head.title = frame.title;
     const changes = [{ kind: 'head' }];
@@ -186,7 +212,10 @@ const FRAMES = {
     const { images, changes } = session.arrived(frame.client_ref);
     const queued = unqueue(session, frame.message_id);
     session.turn = {
-      startedAt: session.now(), isLive: live, by: frame.by ?? null, message: frame.message ?? null,
+      startedAt: session.now(),
+      isLive: live,
+      by: frame.by ?? null,
+      message: frame.message ?? null,
       resumes: frame.resumes === true,
     };
     session.head.status = 'active';
@@ -257,8 +286,8 @@ const FRAMES = {
 
   notice(session, frame) {
     // Servers from before `message_dropped` say it in a notice.
-    const { changes } = frame.code === 'message_dropped'
-      ? session.arrived(frame.client_ref) : { changes: [] };
+    const { changes } =
+      frame.code === 'message_dropped' ? session.arrived(frame.client_ref) : { changes: [] };
     return [...changes, ...session.folded.noticed(frame)];
   },
   error(session, frame) {
@@ -300,24 +329,4 @@ function unqueue(session, messageId) {
   if (left.length === session.queue.length) return [];
   session.queue = left;
   return [{ kind: 'queue' }];
-}
-
-function measure(meter, used, window, fraction) {
-  meter.used = used ?? meter.used;
-  meter.window = window ?? meter.window;
-  const share = fraction ?? (meter.window ? meter.used / meter.window : 0);
-  meter.fraction = Number.isFinite(share) ? share : 0;
-  meter.level = LEVELS.find(([from]) => meter.fraction >= from)?.[1] ?? 'normal';
-}
-
-/// Adds a call to what the session was last said to have used.
-function spend(meter, usage) {
-  if (!meter.sessionUsage || !usage) return;
-  for (const name of ['input_tokens', 'output_tokens', 'cached_tokens', 'total_tokens']) {
-    meter.sessionUsage[name] = (meter.sessionUsage[name] ?? 0) + (usage[name] ?? 0);
-  }
-  if (typeof usage.cost_usd === 'number') {
-    meter.costUsd = (meter.costUsd ?? 0) + usage.cost_usd;
-    meter.sessionUsage.cost_usd = meter.costUsd;
-  }
 }

@@ -22,7 +22,9 @@ export function plain(text) {
 /// A name, a path, a command, on one line and not longer than `max` characters.
 export function brief(text, max = 200) {
   // Bounded before it is looked at: it may be megabytes.
-  const start = String(text ?? '').slice(0, max * 4).trim();
+  const start = String(text ?? '')
+    .slice(0, max * 4)
+    .trim();
   const line = plain(start.replace(/\s*[\r\n]+\s*/g, ' ⏎ '));
   const characters = [...line];
   return characters.length > max ? `${characters.slice(0, max - 1).join('')}…` : line;
@@ -30,7 +32,9 @@ export function brief(text, max = 200) {
 
 /// What was said: sentences in any language.
 export function prose(text) {
-  return String(text ?? '').replace(/\r\n?/g, '\n').replace(TRICKS, code);
+  return String(text ?? '')
+    .replace(/\r\n?/g, '\n')
+    .replace(TRICKS, code);
 }
 
 /// Who did something, where that is a name; who gave none is "a client of …" and is not named.

@@ -9,13 +9,27 @@ export function parts(onJump) {
   const list = el('div', { class: 'list-items' });
   const dots = el('span', { class: 'dots', aria: { hidden: 'true' } }, el('i'), el('i'), el('i'));
   const pondering = el('div', { class: 'list-pondering', hidden: true }, dots, 'Working');
-  const scroller = el('div', {
-    class: 'scroller', tabindex: '0', role: 'log', aria: { label: 'Conversation', live: 'off' },
-  }, before, list, after, pondering);
+  const scroller = el(
+    'div',
+    {
+      class: 'scroller',
+      tabindex: '0',
+      role: 'log',
+      aria: { label: 'Conversation', live: 'off' },
+    },
+    before,
+    list,
+    after,
+    pondering,
+  );
   const spinner = el('span', { class: 'spinner', aria: { hidden: 'true' } });
   const older = el('div', { class: 'list-older', hidden: true }, spinner, 'Earlier messages');
-  const jump = el('button', { type: 'button', class: 'jump', hidden: true, on: { click: onJump } },
-    icon('down'), el('span', { text: 'Newest' }));
+  const jump = el(
+    'button',
+    { type: 'button', class: 'jump', hidden: true, on: { click: onJump } },
+    icon('down'),
+    el('span', { text: 'Newest' }),
+  );
   const root = el('div', { class: 'transcript-box' }, scroller, older, jump);
   return { root, scroller, before, list, after, pondering, older, jump };
 }

@@ -5,15 +5,14 @@
 
 import { announce } from './dom.js';
 import { Heights } from './heights.js';
-import { itemView } from './items.js';
 import { parts } from './transcript-parts.js';
+import { Views } from './views.js';
 
 // How much of the list is in the document above and below what is seen, in heights of the view.
 const MARGIN_VIEWS = 1.5;
 // So near to the end counts as at the end.
 const END_PX = 48;
 const TOP_PX = 4;
-const SHELF_MAX = 200;
 // Older pages are asked for when so little is left above.
 const OLDER_VIEWS = 2;
 
@@ -24,25 +23,24 @@ export class Transcript {
   constructor(container, session, options = {}) {
     this.session = session;
     this.options = options;
-    this.context = { onFork: options.onFork, onUndo: options.onUndo, onWait: options.onWait };
     this.heights = new Heights();
     /// Views of the items from `first` on, in order.
     this.first = 0;
     this.views = [];
-    /// item → its view, while it is in the document.
-    this.viewOf = new Map();
-    /// Views that were in the document not long ago, with what the reader opened in them.
-    this.shelf = new Map();
-    this.dirty = new Set();
     this.isFollowing = true;
     this.isDrawing = false;
     this.lastTop = 0;
     this.clock = null;
-    Object.assign(this, parts(() => this.followEnd(true)));
+    Object.assign(
+      this,
+      parts(() => this.followEnd(true)),
+    );
     container.replaceChildren(this.root);
     this.scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
     this.sizes = new ResizeObserver((entries) => this.resized(entries));
     this.sizes.observe(this.scroller);
+    const { onFork, onUndo, onWait } = options;
+    this.context = { onFork, onUndo, onWait };
     this.reset();
   }
 
@@ -66,22 +64,32 @@ export class Transcript {
 
   take({ kind, item, count }) {
     switch (kind) {
-      case 'new': this.heights.append(1); break;
-      case 'item': this.dirty.add(item); break;
-      case 'older': this.prepended(count); break;
+      case 'new':
+        this.heights.append(1);
+        break;
+      case 'item':
+        this.kept.dirty.add(item);
+        break;
+      case 'older':
+        this.prepended(count);
+        break;
       // Rare: the whole window is looked at again.
-      case 'gone': this.removed(item); break;
-      case 'reset': this.reset(); break;
-      default: break; // Not about items.
+      case 'gone':
+        this.removed(item);
+        break;
+      case 'reset':
+        this.reset();
+        break;
+      default:
+        break; // Not about items.
     }
   }
 
   reset() {
+    this.views.forEach((view) => this.sizes.unobserve(view.node));
     this.list.replaceChildren();
     this.views = [];
-    this.viewOf.clear();
-    this.shelf.clear();
-    this.dirty.clear();
+    this.kept = new Views(this.context, this.sizes);
     this.heights = new Heights();
     this.heights.append(this.items.length);
     this.first = this.items.length;
@@ -99,7 +107,7 @@ export class Transcript {
   }
 
   removed(item) {
-    const view = this.viewOf.get(item);
+    const view = this.kept.shown.get(item);
     const at = this.views.indexOf(view);
     if (at < 0) {
       // It was not in the document, and where it stood is not known any more.
@@ -108,8 +116,7 @@ export class Transcript {
       return;
     }
     this.heights.remove(this.first + at);
-    this.forget(view);
-    this.shelf.delete(item);
+    this.kept.forget(view);
     this.views.splice(at, 1);
   }
 
@@ -129,7 +136,7 @@ export class Transcript {
     this.heights.resize(this.items.length);
     const anchor = this.isFollowing ? null : this.anchor();
     this.drawWindow();
-    this.drawDirty();
+    this.kept.refresh();
     this.pondering.hidden = !this.session.isPondering;
     this.keepTime();
     this.measure();
@@ -142,32 +149,36 @@ export class Transcript {
     const runs = this.session.turn !== null && !this.isClosed;
     if (runs === (this.clock !== null)) return;
     clearInterval(this.clock);
-    this.clock = runs ? setInterval(() => this.views.forEach((view) => view.tick(this.session.now())), 1000) : null;
+    this.clock = runs
+      ? setInterval(() => this.views.forEach((view) => view.tick(this.session.now())), 1000)
+      : null;
   }
 
   /// Puts in and takes out items so that those around the view are in the document.
   drawWindow() {
     const [from, to] = this.wanted();
     const { items } = this;
-    // Far away: nothing of the old window stays.
-    if (to <= this.first || from >= this.first + this.views.length) {
-      this.views.forEach((view) => this.forget(view));
+    // Far away, or the list is not what it was: nothing of the old window stays.
+    const isAnother = this.views.some((view, at) => view.item !== items[this.first + at]);
+    if (isAnother || to <= this.first || from >= this.first + this.views.length) {
+      this.views.forEach((view) => this.kept.forget(view));
       this.views = [];
       this.first = from;
     }
     while (this.first < from && this.views.length > 0) {
-      this.forget(this.views.shift());
+      this.kept.forget(this.views.shift());
       this.first += 1;
     }
-    while (this.first + this.views.length > to) this.forget(this.views.pop());
+    while (this.first + this.views.length > to) this.kept.forget(this.views.pop());
     const top = this.list.firstChild;
     const above = [];
-    for (let at = from; at < this.first; at += 1) above.push(this.make(items[at]));
+    for (let at = from; at < this.first; at += 1) above.push(this.kept.make(items[at]));
     this.list.insertBefore(fragment(above), top);
     this.views.unshift(...above);
     this.first = from;
     const below = [];
-    for (let at = this.first + this.views.length; at < to; at += 1) below.push(this.make(items[at]));
+    for (let at = this.first + this.views.length; at < to; at += 1)
+      below.push(this.kept.make(items[at]));
     this.list.append(fragment(below));
     this.views.push(...below);
     this.space();
@@ -182,35 +193,6 @@ export class Transcript {
     const from = this.heights.at(scrollTop - margin);
     const to = Math.min(total, this.heights.at(scrollTop + clientHeight + margin) + 1);
     return [from, Math.max(to, Math.min(from + 1, total))];
-  }
-
-  make(item) {
-    const shelved = this.shelf.get(item);
-    const view = shelved ?? Object.assign(itemView(item, this.context), { item, isStale: true });
-    this.shelf.delete(item);
-    this.viewOf.set(item, view);
-    if (view.isStale || this.dirty.has(item)) view.update();
-    view.isStale = false;
-    this.dirty.delete(item);
-    this.sizes.observe(view.node);
-    return view;
-  }
-
-  forget(view) {
-    this.sizes.unobserve(view.node);
-    this.viewOf.delete(view.item);
-    view.node.remove();
-    this.shelf.set(view.item, view);
-    if (this.shelf.size > SHELF_MAX) this.shelf.delete(this.shelf.keys().next().value);
-  }
-
-  drawDirty() {
-    for (const item of this.dirty) {
-      const view = this.viewOf.get(item);
-      if (view) view.update();
-      else if (this.shelf.has(item)) this.shelf.get(item).isStale = true;
-    }
-    this.dirty.clear();
   }
 
   space() {
@@ -251,7 +233,7 @@ export class Transcript {
 
   /// Scrolls so that the anchor stands where it stood.
   hold({ item, top }) {
-    const view = this.viewOf.get(item);
+    const view = this.kept.shown.get(item);
     if (!view) return;
     const now = view.node.getBoundingClientRect().top - this.scroller.getBoundingClientRect().top;
     if (Math.abs(now - top) < 0.5) return;
@@ -274,15 +256,20 @@ export class Transcript {
     const left = scrollHeight - clientHeight - scrollTop;
     // Only who goes up leaves the end; that the end moved away is no such wish.
     if (scrollTop < this.lastTop - 2 && left > END_PX) this.isFollowing = false;
-    else if (left <= END_PX && this.first + this.views.length >= this.items.length) this.isFollowing = true;
+    else if (left <= END_PX && this.first + this.views.length >= this.items.length)
+      this.isFollowing = true;
     this.lastTop = scrollTop;
     this.jump.hidden = this.isFollowing || this.items.length === 0;
     const [from, to] = this.wanted();
     const [has, end] = [this.first, this.first + this.views.length];
     const margin = MARGIN_VIEWS * clientHeight;
-    const lacks = (from < has && this.heights.sum(from, has) > margin / 2)
-      || (to > end && this.heights.sum(end, to) > margin / 2) || to <= has || from >= end
-      || (from === 0 && has > 0) || (to === this.items.length && end < to);
+    const lacks =
+      (from < has && this.heights.sum(from, has) > margin / 2) ||
+      (to > end && this.heights.sum(end, to) > margin / 2) ||
+      to <= has ||
+      from >= end ||
+      (from === 0 && has > 0) ||
+      (to === this.items.length && end < to);
     if (lacks) this.drawSoon();
     else this.askOlder();
   }
