@@ -1,4 +1,4 @@
-// What a tool call would do, for whoever has to allow it: a script, an edit as a diff, or its words.
+// What a tool call would do, for whoever has to allow it: a script, a diff, or its words.
 //
 // Every argument is shown, as it stands: nothing that would run is left out of sight.
 

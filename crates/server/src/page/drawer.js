@@ -1,4 +1,6 @@
-// The list of sessions where there is little room: a drawer over the page, out of everybody's way while it is shut.
+// The list of sessions where there is little room: a drawer over the page.
+//
+// While it is shut it is in nobody's way, also not in the keyboard's.
 
 const NARROW = '(max-width: 760px)';
 // With the wire view open there is less room.

@@ -12,6 +12,7 @@ const LEVELS = {
   high: 'The window is almost full.',
   critical: 'The window is full: older messages give way soon.',
 };
+const BADGES = { normal: 'good', medium: 'warn' };
 const FILLED = [
   ['instructions_and_tools', 'Instructions and tools'],
   ['summary', 'Summary of what came before'],
@@ -58,7 +59,8 @@ export class Meter {
     this.node.dataset.level = meter.level;
     this.percent.textContent = `${percent} %`;
     this.cost.textContent = cost;
-    const words = `Window ${percent} % full, ${tokens.format(meter.used)} of ${tokens.format(meter.window ?? 0)} tokens${cost ? `; cost so far ${cost}` : ''}. ${LEVELS[meter.level] ?? ''}`;
+    const spent = cost ? `; cost so far ${cost}` : '';
+    const words = `Window ${percent} % full, ${filledOf(meter)}${spent}. ${LEVELS[meter.level] ?? ''}`;
     this.node.title = words;
     this.node.setAttribute('aria-label', words);
     if (this.open) this.open.replaceChildren(...this.body());
@@ -102,14 +104,14 @@ export class Meter {
         { class: 'row' },
         el('h2', { class: 'popover-title grow', text: 'Context' }),
         el('span', {
-          class: `badge ${meter.level === 'normal' ? 'good' : meter.level === 'medium' ? 'warn' : 'bad'}`,
+          class: `badge ${BADGES[meter.level] ?? 'bad'}`,
           text: meter.level,
         }),
       ),
       bar(parts, meter),
       el('p', {
         class: 'note',
-        text: `${tokens.format(meter.used)} of ${tokens.format(meter.window ?? 0)} tokens (${Math.round(meter.fraction * 100)} %)`,
+        text: `${filledOf(meter)} (${Math.round(meter.fraction * 100)} %)`,
       }),
       parts.length > 0 &&
         el(
@@ -144,6 +146,10 @@ export class Meter {
       ),
     ].filter(Boolean);
   }
+}
+
+function filledOf({ used, window }) {
+  return `${tokens.format(used)} of ${tokens.format(window ?? 0)} tokens`;
 }
 
 /// What fills the window, as the server counts; a provider may have counted more.

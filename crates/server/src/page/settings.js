@@ -70,13 +70,15 @@ export function settings(about, changed) {
         name,
         el('span', {
           class: 'note',
-          text: 'Shown with what you decide; what the agent remembers is kept by name. A claim, not a login.',
+          text:
+            'Shown with what you decide; what the agent remembers is kept by name. ' +
+            'A claim, not a login.',
         }),
       ),
       about &&
         el('p', {
           class: 'note',
-          text: `Polyloop ${about.version}, ${about.provider}; ${about.keeps_sessions ? 'sessions are kept' : 'sessions live in memory until the server stops'}; ${about.sandbox ? 'commands can be sandboxed' : 'no sandbox on this machine'}.`,
+          text: sentence(about),
         }),
       el(
         'div',
@@ -90,6 +92,12 @@ export function settings(about, changed) {
       ),
     );
   });
+}
+
+function sentence({ version, provider, keeps_sessions: isKept, sandbox }) {
+  const sessions = isKept ? 'sessions are kept' : 'sessions live in memory until the server stops';
+  const commands = sandbox ? 'commands can be sandboxed' : 'no sandbox on this machine';
+  return `Polyloop ${version}, ${provider}; ${sessions}; ${commands}.`;
 }
 
 function radios(legend, name, options, value, changed) {

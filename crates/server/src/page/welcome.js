@@ -41,7 +41,8 @@ export class Welcome {
         el('p', {
           class: 'welcome-says dim',
           text: offline
-            ? 'This is the offline model: it needs no key and follows a script. Pick one to see what the page can do, or write your own.'
+            ? 'This is the offline model: it needs no key and follows a script. ' +
+              'Pick one to see what the page can do, or write your own.'
             : 'It reads at once, and asks before it changes anything.',
         }),
         isNew && about && this.place(about),

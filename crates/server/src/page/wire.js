@@ -1,4 +1,4 @@
-// The wire view: this session's frames as any of the four dialects carries them, for client authors.
+// The wire view: this session's frames as each of the four dialects carries them.
 //
 // Shows frames as they came, character by character the same JSON; keeps so many and no more.
 
