@@ -129,6 +129,7 @@ export class Scene {
   async open(context, address) {
     const raw = await context.newPage();
     await this.watch(raw);
+    if (this.init) await raw.addInitScript(this.init);
     const page = new Page(raw, this);
     this.pages.push(page);
     await raw.goto(address);

@@ -5,8 +5,8 @@ import { createServer } from "node:http";
 import { once } from "node:events";
 
 export class Model {
-  static async start(scene) {
-    const model = new Model();
+  static async start(scene, name = "small") {
+    const model = new Model(name);
     model.server.listen(0, "127.0.0.1");
     await once(model.server, "listening");
     scene.closing.push(() => model.server.close());
@@ -15,12 +15,13 @@ export class Model {
       PROVIDER: "openai",
       OPENAI_WIRE_API: "chat",
       OPENAI_BASE_URL: `http://127.0.0.1:${port}/v1`,
-      MODEL: "small",
+      MODEL: name,
     };
     return model;
   }
 
-  constructor() {
+  constructor(name) {
+    this.name = name;
     this.script = [];
     this.server = createServer((request, answer) => {
       request.resume();
@@ -28,21 +29,31 @@ export class Model {
     });
   }
 
-  /** What the next calls get: `{say}`, with `cut` where the answer breaks off. */
+  /**
+   * What the next calls get: `{say, calls}`, with `cut` where the answer breaks off, and `usage` as
+   * [input, output]. A call is [name, arguments].
+   */
   answers(...script) {
     this.script.push(...script);
   }
 
   reply(answer) {
-    const { say, cut } = this.script.shift() ?? { say: "I have no more to say." };
-    const send = (part) => answer.write(`data: ${JSON.stringify(part)}\n\n`);
-    const head = { id: "chat-1", object: "chat.completion.chunk", model: "small" };
+    const { say = "", calls = [], cut, usage = [100, 10] } = this.script.shift() ?? { say: "That is all." };
+    const head = { id: "chat-1", object: "chat.completion.chunk", model: this.name };
+    const send = (part) => answer.write(`data: ${JSON.stringify({ ...head, ...part })}\n\n`);
+    const delta = (part, finish_reason = null) => send({ choices: [{ index: 0, delta: part, finish_reason }] });
     answer.writeHead(200, { "content-type": "text/event-stream" });
-    send({ ...head, choices: [{ index: 0, delta: { role: "assistant", content: say } }] });
+    delta({ role: "assistant", content: say });
     if (cut) return setTimeout(() => answer.destroy(), 100);
-    send({ ...head, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] });
-    const usage = { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 };
-    send({ ...head, choices: [], usage });
+    for (const [index, [name, words]] of calls.entries()) {
+      this.called = (this.called ?? 0) + 1;
+      const call = { name, arguments: JSON.stringify(words) };
+      delta({ tool_calls: [{ index, id: `call_${this.called}`, type: "function", function: call }] });
+    }
+    delta({}, calls.length ? "tool_calls" : "stop");
+    const [prompt_tokens, completion_tokens] = usage;
+    const total_tokens = prompt_tokens + completion_tokens;
+    send({ choices: [], usage: { prompt_tokens, completion_tokens, total_tokens } });
     answer.end("data: [DONE]\n\n");
   }
 }

@@ -84,10 +84,8 @@ pub fn run(place: &Place, options: &Options) -> bool {
 
 /// See tests/browser/budget.mjs.
 fn page(place: &Place, options: &Options) -> Result<(), String> {
-    let release = place.target.join("release");
     let mut budget = ci::in_browser(place, "budget.mjs");
-    budget.arg("--polyloop").arg(release.join("polyloop"));
-    budget.arg("--maker").arg(release.join("examples/long_session"));
+    budget.arg("--polyloop").arg(place.target.join("release/polyloop"));
     if let (Some(path), Some(Only::Page)) = (&options.json, options.only) {
         let here = std::env::current_dir().map_err(|error| error.to_string())?;
         budget.arg("--json").arg(here.join(path));
