@@ -132,14 +132,21 @@ def test_no_server_is_4_and_says_what_to_do(t):
         assert words in err, err
 
 
+class Silent(http.server.SimpleHTTPRequestHandler):
+    """Serves files, and says nothing about it."""
+
+    def log_message(self, *_):
+        pass
+
+
 def test_what_is_no_polyloop_is_4(t):
-    web = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    web = http.server.HTTPServer(("127.0.0.1", 0), Silent)
     t.closing.append(web.server_close)
     t.closing.append(web.shutdown)
     threading.Thread(target=web.serve_forever, daemon=True).start()
     code, _, err = piped(t, None, "--url", f"http://127.0.0.1:{web.server_port}", "hi")
     eq(code, 4, "exit status")
-    assert "error: " in err, err
+    assert "is no Polyloop server" in err, err
 
 
 def test_a_token_is_shown_and_kept_secret(t):
