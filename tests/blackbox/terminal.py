@@ -4,6 +4,7 @@ A terminal is a tmux server of its own on a socket in the test's directory; it i
 the test does. Nothing here sleeps for a time: what is waited for is something on the screen.
 """
 
+import itertools
 import os
 import subprocess
 import time
@@ -13,6 +14,13 @@ from harness import Options, WAIT_SECS
 
 # Looking costs a process each time.
 LOOK_SECS = 0.06
+# What the program left stays to be seen; the whole screen is its own.
+SETTINGS = """
+set-option -g remain-on-exit on
+set-option -g status off
+set-option -g history-limit 50000
+set-option -g escape-time 0
+"""
 
 
 def environment(t, server=None, env=None):
@@ -26,23 +34,22 @@ def environment(t, server=None, env=None):
 class Terminal:
     """A tmux pane in which the program runs, or a shell."""
 
-    number = 0
+    # Tests run in threads.
+    numbers = itertools.count(1)
 
     def __init__(self, t, server, *words, env=None, columns=80, rows=24, shell=False):
-        Terminal.number += 1
-        self.t, self.status = t, t.dir / f"status-{Terminal.number}"
-        self.socket = t.dir / f"tmux-{Terminal.number}"
-        program = t.polyloop or Options.polyloop
-        command = ["sh", "-c", f'"$@"; echo $? > {self.status}.new; mv {self.status}.new {self.status}',
-                   "sh", program, "chat", *words]
+        number = next(Terminal.numbers)
+        self.t, self.status = t, t.dir / f"status-{number}"
+        self.socket = t.dir / f"tmux-{number}"
+        note = f'"$@"; echo $? > {self.status}.new; mv {self.status}.new {self.status}'
+        command = ["sh", "-c", note, "sh", t.polyloop or Options.polyloop, "chat", *words]
         if shell:
             command = ["bash", "--norc", "--noprofile"]
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows),
-                  *command, ";", "set-option", "-g", "remain-on-exit", "on", ";",
-                  "set-option", "-g", "status", "off", ";",
-                  "set-option", "-g", "history-limit", "50000", ";",
-                  "set-option", "-g", "escape-time", "0", env=environment(t, server, env))
+        settings = t.dir / "tmux.conf"
+        settings.write_text(SETTINGS)
         t.closing.append(self.end)
+        self.tmux("-f", str(settings), "new-session", "-d", "-x", str(columns), "-y", str(rows),
+                  *command, env=environment(t, server, env))
 
     def tmux(self, *words, env=None):
         done = subprocess.run(["tmux", "-u", "-S", str(self.socket), *words],
@@ -155,10 +162,10 @@ def input_line(screen):
 class Piped:
     """The program without a terminal."""
 
-    def __init__(self, t, server, *words, stdin=subprocess.DEVNULL, env=None, **options):
+    def __init__(self, t, server, *words, stdin=subprocess.DEVNULL, env=None):
         self.process = subprocess.Popen(
-            [Piped.program(t), "chat", *words], env=environment(t, server, env), cwd=t.start, stdin=stdin,
-            stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE, text=True, **options)
+            [Piped.program(t), "chat", *words], env=environment(t, server, env), cwd=t.start,
+            stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         t.closing.append(self.process.kill)
 
     @staticmethod

@@ -83,7 +83,7 @@ def test_e_explains_and_asks_again(t):
 
 def test_a_line_that_is_being_written_is_no_answer(t):
     terminal = open_terminal(t)
-    terminal.paste("stream: 1 10 1\nrun: until [ -e go ]; do read -t 0.05 _ < /dev/zero; done\nrun: touch a")
+    terminal.paste("run: until [ -e go ]; do sleep 0.05; done; touch b\nrun: touch a")
     terminal.key("Enter")
     terminal.shows(KEYS)
     terminal.key("y")
@@ -94,11 +94,11 @@ def test_a_line_that_is_being_written_is_no_answer(t):
     terminal.shows("? something is asked; Esc puts your line aside")
     terminal.type(" yes and no")
     terminal.shows("› my line yes and no")
-    eq(files(t), ["go"], "nothing was answered")
+    eq(files(t), ["b", "go"], "nothing was answered")
     terminal.key("Escape")
     terminal.shows(KEYS)
     terminal.key("y")
-    eventually(lambda: files(t) == ["a", "go"], "it runs")
+    eventually(lambda: files(t) == ["a", "b", "go"], "it runs")
     terminal.shows("› my line yes and no")
 
 
@@ -150,7 +150,8 @@ def test_another_client_was_faster(s):
     terminal = open_terminal(s.t, server=server)
     terminal.say("run: touch a")
     terminal.shows(KEYS)
-    other = s.unified(f"/unified?session_id={only_session(server)}", only_session(server), name="ann")
+    session = only_session(server)
+    other = s.unified(f"/unified?session_id={session}", session, name="ann")
     request = other.until("control_request")[-1]
     other.decide(request, "deny", explanation="mine")
     terminal.has("✗ denied elsewhere, by ann (unified): mine")
@@ -167,7 +168,8 @@ def test_a_reason_is_not_asked_for_any_more_when_another_was_faster(s):
     terminal.key("r")
     terminal.shows("reason ›")
     terminal.type("becau")
-    other = s.unified(f"/unified?session_id={only_session(server)}", only_session(server), name="ann")
+    session = only_session(server)
+    other = s.unified(f"/unified?session_id={session}", session, name="ann")
     other.decide(other.until("control_request")[-1], "allow")
     other.until_end()
     terminal.has("✓ allowed elsewhere, by ann")

@@ -253,7 +253,8 @@ def test_the_screen_is_cleared(t):
     terminal.turn("say: something")
     terminal.type("kept")
     terminal.key("C-l")
-    terminal.until(lambda seen: "something" not in seen and input_line(seen) == "kept", "a clear screen")
+    cleared = lambda seen: "something" not in seen and input_line(seen) == "kept"
+    terminal.until(cleared, "a clear screen")
 
 
 def test_escape_and_ctrl_c_interrupt(t):

@@ -30,7 +30,8 @@ def files(t):
 
 def test_the_answer_alone_is_on_standard_output(t):
     server = t.server()
-    code, out, err = piped(t, server, "say: looking\nrun: echo hello\nsay: The **answer**.\\nIn two.")
+    script = "say: looking\nrun: echo hello\nsay: The **answer**.\\nIn two."
+    code, out, err = piped(t, server, script)
     eq((code, out), (0, "The **answer**.\nIn two.\n"), "status and answer")
     for line in ("session: ", "looking", "● Bash  echo hello"):
         assert line in err, err
@@ -108,7 +109,8 @@ def test_a_failed_turn_is_1(t):
 
 def test_wrong_usage_is_2(t):
     server = t.server()
-    for words, says in (([], "there is no message"), (["--session", "../x", "hi"], "is no session id"),
+    for words, says in (([], "there is no message"),
+                        (["--session", "../x", "hi"], "is no session id"),
                         (["--url", "nowhere", "hi"], "--url"), (["--new", "hi"], "--session"),
                         (["--nonsense"], "--nonsense")):
         code, out, err = piped(t, server, *words)
@@ -132,14 +134,21 @@ def test_no_server_is_4_and_says_what_to_do(t):
         assert words in err, err
 
 
+class Silent(http.server.SimpleHTTPRequestHandler):
+    """Serves files, and says nothing about it."""
+
+    def log_message(self, *_):
+        pass
+
+
 def test_what_is_no_polyloop_is_4(t):
-    web = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+    web = http.server.HTTPServer(("127.0.0.1", 0), Silent)
     t.closing.append(web.server_close)
     t.closing.append(web.shutdown)
     threading.Thread(target=web.serve_forever, daemon=True).start()
     code, _, err = piped(t, None, "--url", f"http://127.0.0.1:{web.server_port}", "hi")
     eq(code, 4, "exit status")
-    assert "error: " in err, err
+    assert "is no Polyloop server" in err, err
 
 
 def test_a_token_is_shown_and_kept_secret(t):
@@ -260,7 +269,8 @@ def test_a_wait_for_input_is_told(t):
 def test_the_help_says_how_it_ends(t):
     shown = t.program("chat", "--help")
     eq(shown.returncode, 0, "exit code")
-    for words in ("Exit status: 0 done", "POLYLOOP_TOKEN", "POLYLOOP_URL", "--session <ID>", "--json"):
+    for words in ("Exit status: 0 done", "POLYLOOP_TOKEN", "POLYLOOP_URL", "--session <ID>",
+                  "--json"):
         assert words in shown.stdout, shown.stdout
 
 

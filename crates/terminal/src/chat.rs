@@ -46,9 +46,9 @@ const LETTER: Duration = Duration::from_millis(250);
 const FRAMES_SHOWN: usize = 200;
 
 pub async fn run(address: Address, options: Options) -> Exit {
-    let about = match rest::get(&address, "/about").await {
+    let about = match rest::about(&address).await {
         Ok(about) => about,
-        Err(trouble) => return complain(Exit::Lost, &trouble.says(&address)),
+        Err(problem) => return complain(Exit::Lost, &problem),
     };
     let opened = match &options.session {
         None => None,

@@ -278,7 +278,10 @@ mod tests {
     proptest! {
         /// What pieces a text came in makes no difference.
         #[test]
-        fn cuts_make_no_difference(text in "[-#*`_~>a1. \n|\\[\\]()!\x1b]{0,80}", at in 0usize..80) {
+        fn cuts_make_no_difference(
+            text in "[-#*`_~>a1. \n|\\[\\]()!\x1b]{0,80}",
+            at in 0usize..80,
+        ) {
             let at = at.min(text.len());
             let mut markdown = Markdown::default();
             let mut lines = markdown.push(&text[..at]);

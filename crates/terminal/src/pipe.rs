@@ -41,9 +41,9 @@ pub async fn run(address: Address, options: Options) -> Exit {
         Ok(message) => message,
         Err(problem) => return complain(Exit::Usage, &problem),
     };
-    let about = match rest::get(&address, "/about").await {
+    let about = match rest::about(&address).await {
         Ok(about) => about,
-        Err(trouble) => return complain(Exit::Lost, &trouble.says(&address)),
+        Err(problem) => return complain(Exit::Lost, &problem),
     };
     if let Some(problem) = too_long(&message, &about) {
         return complain(Exit::Usage, &problem);

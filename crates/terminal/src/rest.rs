@@ -43,6 +43,18 @@ impl Trouble {
     }
 }
 
+/// What the server says of itself; whoever says nothing is no server for this client.
+pub async fn about(address: &Address) -> Result<Value, String> {
+    let about = get(address, "/about").await;
+    about.map_err(|trouble| match trouble {
+        Trouble::Refused { status: 404, .. } => format!(
+            "what answers at {} is no Polyloop server, or one that is older than this client",
+            address.shown()
+        ),
+        trouble => trouble.says(address),
+    })
+}
+
 pub async fn get(address: &Address, path: &str) -> Result<Value, Trouble> {
     send(address, Method::GET, path, None).await
 }

@@ -315,7 +315,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_fit_and_lose_nothing(text in "[a-c語é ]{0,60}", columns in 2usize..20, hang in 0usize..6) {
+        fn rows_fit_and_lose_nothing(
+            text in "[a-c語é ]{0,60}",
+            columns in 2usize..20,
+            hang in 0usize..6,
+        ) {
             let line = Line::of(&text, Style::PLAIN).hang(hang);
             let rows = line.rows(columns);
             let bare = |text: &str| text.replace(' ', "");

@@ -74,8 +74,8 @@ impl Chat {
             let line = Line::of(&format!("  {command:<22}"), Style::CYAN).and(says, Style::PLAIN);
             self.done.push(line.hang(24));
         }
-        let keys = "Alt-Enter or \\ Enter: a new line · Up, Ctrl-R: earlier lines · Tab: completes · \
-                    Esc, Ctrl-C: interrupts · Ctrl-D: leaves";
+        let keys = "Alt-Enter or \\ Enter: a new line · Up, Ctrl-R: earlier lines · \
+                    Tab: completes · Esc, Ctrl-C: interrupts · Ctrl-D: leaves";
         self.done.push(Line::of(keys, Style::DIM).hang(2));
     }
 

@@ -171,7 +171,10 @@ fn any_key() -> impl Strategy<Value = Key> {
 proptest! {
     /// Whatever is typed, the cursor stands between graphemes and the rows fit.
     #[test]
-    fn any_keys_leave_it_whole(keys in prop::collection::vec(any_key(), 0..60), columns in 12usize..40) {
+    fn any_keys_leave_it_whole(
+        keys in prop::collection::vec(any_key(), 0..60),
+        columns in 12usize..40,
+    ) {
         let history = lines(&["one", "two\nthree", "👩‍👩‍👧"]);
         let mut editor = Editor::default();
         for key in keys {
