@@ -5,17 +5,24 @@ import { filesNode } from './item-tool.js';
 import { brief, count, named, prose } from './shown.js';
 
 // What to do about a failure, by its code.
+const KEY = "Check the provider's key where the server is started, then send the message again.";
+const LATER = 'Wait a little, then send "continue".';
+const SHORTER = 'Compact the conversation, choose a model with a larger window, or begin a new session.';
 const ADVICE = {
-  unauthorized:
-    "Check the key of the model's provider in the server's settings, then send the message again.",
-  invalid_key:
-    "Check the key of the model's provider in the server's settings, then send the message again.",
-  rate_limited: 'The provider takes no more requests for now. Wait a little, then send "continue".',
-  overloaded: 'The provider is busy. Wait a little, then send "continue".',
-  context_too_long:
-    "The conversation does not fit the model's window. Compact it, or choose a model with a larger one.",
+  unauthorized: KEY,
+  insufficient_quota: "The provider's account has nothing left. Top it up, or choose another model.",
+  rate_limited: LATER,
+  overloaded: LATER,
+  provider_error: LATER,
+  stream_cut: LATER,
+  proxy: "Check the proxy's settings where the server is started.",
+  not_found: 'The provider does not know this model. Choose another one.',
+  refused: 'The provider refused what was asked. Say it another way.',
+  context_length_exceeded: SHORTER,
+  context_floor: SHORTER,
   max_turns: 'The turn used all the model calls it may make. Send "continue" to let it go on.',
-  budget: 'The session has used what it may cost. The limit is set where the server is started.',
+  budget_exceeded: 'The session has used what it may cost. The limit is set where the server is started.',
+  price_unknown: 'The cost is limited, and the price of this model is not known. Choose another one.',
 };
 const ADVICE_OTHERWISE =
   'What was done so far is kept. Send "continue" to go on, or say it another way.';

@@ -4,6 +4,9 @@ import { el, icon } from './dom.js';
 import { Markdown } from './markdown.js';
 import { brief, duration } from './shown.js';
 
+// So much of the end is looked at for its last line.
+const GLIMPSE_CHARS = 400;
+
 export class Reasoning {
   constructor() {
     this.markdown = null;
@@ -34,7 +37,9 @@ export class Reasoning {
     this.state.textContent = words;
     this.whole.classList.toggle('is-growing', !item.done);
     this.whole.classList.toggle('is-struck', item.struck === true);
-    this.glimpse.textContent = item.done ? '' : brief(item.text.trimEnd().split('\n').at(-1), 90);
+    this.glimpse.textContent = item.done
+      ? ''
+      : brief(item.text.slice(-GLIMPSE_CHARS).trimEnd().split('\n').at(-1), 90);
     this.draw();
   }
 

@@ -15,8 +15,9 @@ const STATES = {
   failed: ['failed', 'Failed'],
   denied: ['denied', 'Not allowed'],
 };
-// A call that is over and went well is folded, unless its result is what one wants to see.
-const OPEN_WHEN_DONE = new Set([
+// What one wants to see of a call without asking, and of which calls; the others are folded.
+const OPEN_STATES = new Set(['waiting', 'failed', 'denied']);
+const OPEN_TOOLS = new Set([
   'Bash',
   'bash',
   'shell',
@@ -55,10 +56,12 @@ export class ToolCard {
       this.draw();
     });
     this.parts = {};
+    this.version = 0;
   }
 
   update(item) {
     this.item = item;
+    this.readArguments(item);
     const state = stateOf(item);
     const words = describe(item);
     this.words = words;
@@ -71,7 +74,6 @@ export class ToolCard {
           ? el(words.isCode ? 'code' : 'bdi', { class: 'tool-subject', text: words.subject })
           : '',
       );
-      this.changes = null;
     }
     this.tellState(state);
     this.setOpen(state);
@@ -113,7 +115,7 @@ export class ToolCard {
   setOpen(state) {
     if (this.isTouched || this.openFor === state) return;
     this.openFor = state;
-    const isOpen = state !== 'done' || OPEN_WHEN_DONE.has(this.item.name);
+    const isOpen = OPEN_STATES.has(state) || OPEN_TOOLS.has(this.item.name);
     if (this.whole.open === isOpen) return;
     // Its own opening is not the reader's.
     this.whole.addEventListener(
@@ -156,23 +158,29 @@ export class ToolCard {
     this.body.insertBefore(node, after ?? null);
   }
 
+  /// What was decided may have put other arguments in their place.
+  readArguments({ name, args }) {
+    if (this.args === args && this.name === name) return;
+    Object.assign(this, { args, name, version: this.version + 1 });
+    this.changes = changesOf(name, args);
+    this.isEdit = this.changes.length > 0;
+  }
+
   drawRequest(item) {
-    const changes = changesOf(item.name, item.args);
-    this.isEdit = changes.length > 0;
-    this.part('request', `${this.words.key}${item.name}`, () => {
-      if (changes.length > 0) {
-        this.title.querySelector('.diff-totals')?.remove();
-        this.title.append(totalsNode(totals(changes)));
-        return el(
-          'div',
-          { class: 'diffs' },
-          changes.map((change) =>
-            diffNode(change, { isAlone: changes.length === 1 && item.name !== 'apply_patch' }),
-          ),
-        );
-      }
-      return argumentsNode(item, this.words);
-    });
+    this.part('request', this.version, () =>
+      this.isEdit ? this.diffs(item) : argumentsNode(item, this.words),
+    );
+  }
+
+  diffs(item) {
+    this.title.querySelector('.diff-totals')?.remove();
+    this.title.append(totalsNode(totals(this.changes)));
+    const isAlone = this.changes.length === 1 && item.name !== 'apply_patch';
+    return el(
+      'div',
+      { class: 'diffs' },
+      this.changes.map((change) => diffNode(change, { isAlone })),
+    );
   }
 
   drawApprovals(item) {
