@@ -61,8 +61,10 @@ export class WireFeed {
     }
     // Members of the chat room are told of all its sessions.
     if (frame.session_id !== undefined && frame.session_id !== this.id) return;
-    const place = frame.cursor ?? frame.seq;
-    if (place !== undefined) this.since = place;
+    // A greeting names an entry alone, and is no further than the cursor that is known.
+    const isBehind = frame.cursor === undefined && frame.seq === this.seq;
+    const place = isBehind ? undefined : frame.cursor ?? frame.seq;
+    if (place !== undefined) Object.assign(this, { since: place, seq: frame.seq });
     this.told.frames([{ frame, text: String(data) }]);
   }
 
