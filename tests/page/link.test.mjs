@@ -146,6 +146,17 @@ test('a second loss before the answer keeps what is not known', (t) => {
   assert.equal(sockets[1].sent[1].session_id, 's');
 });
 
+test('a complaint about the question lets what is kept go too', (t) => {
+  const { link, sockets } = linked(t);
+  link.send({ type: 'user_message', id: 'm-1', content: 'one' });
+  sockets[0].onopen();
+  const [question] = sockets[0].sent;
+  sockets[0].tell({ type: 'error', message: 'No such thing' });
+  assert.equal(sockets[0].sent.length, 1);
+  sockets[0].tell({ type: 'error', message: 'No such session', client_ref: question.id });
+  assert.equal(sockets[0].sent.at(-1).id, 'm-1');
+});
+
 test('nothing but messages is sent later than it was meant', (t) => {
   const { link, sockets, pass } = linked(t);
   assert.equal(link.send({ type: 'interrupt' }), false);

@@ -181,6 +181,32 @@ test('text that is streamed over two connections is whole, with each character o
   assert.equal(session.items.at(-1).done, true);
 });
 
+test('a connection that breaks right after its greeting loses no place', () => {
+  const session = new Session('s');
+  const growth = (at, words) => ({
+    type: 'assistant_message',
+    id: `evt-2t${at}`,
+    seq: 2,
+    cursor: `2~2t${at + words.length}`,
+    text: words,
+    is_final: false,
+  });
+  session.apply({ ...said('Go'), id: 'evt-1', seq: 1 });
+  session.apply(growth(0, 'Hello '));
+  session.apply(growth(6, 'wor'));
+  session.apply({ type: 'session_init', id: 'evt-r1', seq: 2, model: 'm' });
+  assert.equal(session.lastCursor, '2~2t9');
+  // Whoever asks from the entry all the same is told the item from its start, and further.
+  session.apply(growth(0, 'Hello world, and'));
+  assert.equal(session.items.at(-1).text, 'Hello world, and');
+  assert.equal(session.lastCursor, '2~2t16');
+  session.apply(growth(0, 'Hello'));
+  session.apply(growth(6, 'wor'));
+  assert.equal(session.items.at(-1).text, 'Hello world, and');
+  session.apply(growth(16, ' more'));
+  assert.equal(session.items.at(-1).text, 'Hello world, and more');
+});
+
 test('a server that has forgotten the session is believed', () => {
   const session = folded(STORY);
   const changes = session.apply({

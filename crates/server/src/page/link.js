@@ -68,6 +68,8 @@ export class Link {
     this.kept = new Map();
     /// What was missed has come, so that what is still kept never arrived.
     this.isCaughtUp = false;
+    /// The id of the question whose answer says so.
+    this.barrier = null;
     this.timers = { retry: null, silence: null, answer: null };
     this.wake = () => this.woken();
   }
@@ -151,7 +153,8 @@ export class Link {
       return;
     }
     // Its answer comes after everything that was missed: what is kept then did not arrive.
-    this.put({ type: 'get_context', id: messageId(), session_id: this.sessionId });
+    this.barrier = messageId();
+    this.put({ type: 'get_context', id: this.barrier, session_id: this.sessionId });
   }
 
   heard(data) {
@@ -165,7 +168,9 @@ export class Link {
     this.hush();
     this.settle(frame);
     this.onframe(frame);
-    if (!this.isCaughtUp && frame.type === 'context_info') this.sendKept();
+    // A complaint about the question is an answer too.
+    const isAnswer = frame.type === 'context_info' || frame.client_ref === this.barrier;
+    if (!this.isCaughtUp && isAnswer) this.sendKept();
   }
 
   settle(frame) {

@@ -4,6 +4,8 @@
 
 // What one says, thinks or is told ends an attempt: what stands before it stays.
 const RETRY_CODES = new Set(['retry', 'compacting']);
+// Frames of which it is remembered where their characters begin.
+const BEGUN_MAX = 2048;
 const DENIALS = new Set(['deny', 'deny_stop', 'withdrawn']);
 
 export class Items {
@@ -16,6 +18,8 @@ export class Items {
     /// tool_id → its newest item; request_id → the item that shows it.
     this.tools = new Map();
     this.requests = new Map();
+    /// Id of a frame that added characters → where they begin: {item, field, at}.
+    this.began = new Map();
     /// Files that changed, told before what changed them is told as ended.
     this.files = [];
     /// What the model call that may still fail has said: struck out if it does.
@@ -27,6 +31,24 @@ export class Items {
     /// Ends whose beginnings are on an older page.
     this.orphans = new Map();
     this.settledBefore = new Map();
+  }
+
+  /// Adds a frame's characters to a field of an item.
+  grow(item, field, text, frame) {
+    this.began.set(frame.id, { item, field, at: item[field].length });
+    if (this.began.size > BEGUN_MAX) this.began.delete(this.began.keys().next().value);
+    item[field] += text;
+  }
+
+  /// A frame that was applied comes again: what it has beyond what is here is taken in.
+  again(frame) {
+    const begun = this.began.get(frame.id);
+    const text = begun?.field === 'output' ? frame.output : frame.text;
+    if (!begun || typeof text !== 'string') return [];
+    const { item, field, at } = begun;
+    if (at + text.length <= item[field].length) return [];
+    item[field] = item[field].slice(0, at) + text;
+    return this.grew(item, frame);
   }
 
   /// Something says more, thinks on or runs.
@@ -121,7 +143,7 @@ export class Items {
     if (!open && text === '') return [];
     const ended = frame.is_final ? this.endReasoning() : [];
     const item = open ?? { key: frame.id, kind: 'assistant', text: '', done: false };
-    item.text += text;
+    this.grow(item, 'text', text, frame);
     item.done = frame.is_final === true;
     this.text = item.done ? null : item;
     if (open) return [...ended, ...this.grew(item, frame)];
@@ -132,12 +154,12 @@ export class Items {
   thought(frame, live) {
     const open = this.reasoning;
     if (open) {
-      open.text += frame.text ?? '';
+      this.grow(open, 'text', frame.text ?? '', frame);
       return this.grew(open, frame);
     }
     const startedAt = live ? this.now() : null;
-    const { id: key, text = '' } = frame;
-    const item = { key, kind: 'reasoning', text, done: false, startedAt };
+    const item = { key: frame.id, kind: 'reasoning', text: '', done: false, startedAt };
+    this.grow(item, 'text', frame.text ?? '', frame);
     this.reasoning = item;
     this.attempt.push(item);
     return this.add(item, frame);
@@ -198,7 +220,7 @@ export class Items {
 
   output(frame) {
     const { item, changes } = this.toolOf(frame.tool_id, frame);
-    item.output += frame.output ?? '';
+    this.grow(item, 'output', frame.output ?? '', frame);
     item.command = frame.command ?? item.command;
     if (frame.is_streaming === false) item.exitCode = frame.exit_code ?? null;
     return [...changes, ...this.grew(item, frame)];

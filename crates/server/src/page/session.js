@@ -104,7 +104,7 @@ export class Session {
   /// Folds a frame; `live` is false for what happened before anybody here looked.
   apply(frame, live = true) {
     if (frame.type === 'session_init' && frame.seq < this.seq) return this.begunAnew(frame);
-    if (this.isKnown(frame)) return [];
+    if (this.isKnown(frame)) return this.again(frame);
     this.remember(frame);
     const told = Object.hasOwn(FRAMES, frame.type) ? FRAMES[frame.type] : null;
     if (!told) return [];
@@ -136,6 +136,14 @@ export class Session {
     return !COUNTED_BY_CONNECTION.has(frame.type) && this.recent.has(frame.id);
   }
 
+  /// A frame of an open item that comes again may go further than it did: a server that was asked
+  /// from an entry, and not from a character, tells the item from its start.
+  again(frame) {
+    const changes = frame.seq < this.seq ? [] : this.folded.again(frame);
+    if (changes.length > 0) this.passed(frame.seq, frame.cursor);
+    return changes;
+  }
+
   remember(frame) {
     if (typeof frame.seq !== 'number') return;
     this.passed(frame.seq, frame.cursor);
@@ -148,6 +156,8 @@ export class Session {
 
   passed(seq, cursor) {
     if (typeof seq !== 'number' || seq < this.seq) return;
+    // The greeting names an entry alone: how much of open items is here, it does not know.
+    if (seq === this.seq && cursor === undefined && this.lastCursor !== null) return;
     this.seq = seq;
     this.lastCursor = cursor ?? String(seq);
   }

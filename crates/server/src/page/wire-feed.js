@@ -10,7 +10,7 @@ const PAGE = 200;
 const WAIT_MS = [500, 1_000, 2_000, 5_000, 10_000];
 
 export class WireFeed {
-  /// `told`: frames(list), state(text, level).
+  /// `told`: frames(list of {frame, text}, whether there are earlier ones), state(text, level).
   constructor(id, dialect, told) {
     Object.assign(this, { id, dialect, told, since: null, tries: 0, ended: false });
   }
@@ -22,7 +22,7 @@ export class WireFeed {
       if (this.ended) return;
       this.since = page.seq;
       this.earlier = page.before !== null && page.before !== undefined;
-      this.told.frames(page.frames, this.earlier);
+      this.told.frames(page.frames.map(written), this.earlier);
       this.connect();
     } catch (error) {
       if (!this.ended) this.later(error.message, () => this.open());
@@ -61,9 +61,11 @@ export class WireFeed {
     }
     // Members of the chat room are told of all its sessions.
     if (frame.session_id !== undefined && frame.session_id !== this.id) return;
-    const place = frame.cursor ?? frame.seq;
-    if (place !== undefined) this.since = place;
-    this.told.frames([frame]);
+    // A greeting names an entry alone, and is no further than the cursor that is known.
+    const isBehind = frame.cursor === undefined && frame.seq === this.seq;
+    const place = isBehind ? undefined : frame.cursor ?? frame.seq;
+    if (place !== undefined) Object.assign(this, { since: place, seq: frame.seq });
+    this.told.frames([{ frame, text: String(data) }]);
   }
 
   later(why, again) {
@@ -81,4 +83,9 @@ export class WireFeed {
     this.socket?.close(1000);
     return gone;
   }
+}
+
+/// A frame with the text that is copied; a live one has the very text that came.
+export function written(frame) {
+  return { frame, text: JSON.stringify(frame) };
 }

@@ -1,12 +1,12 @@
 // The wire view: this session's frames as each of the four dialects carries them.
 //
-// Shows frames as they came, character by character the same JSON; keeps so many and no more.
+// Only listens. What is copied is the frame's own text; so many are kept and no more.
 
 import { el, icon, iconButton } from './dom.js';
 import { keep, kept } from './keep.js';
 import { toast } from './floats.js';
 import { copy } from './copy.js';
-import { WireFeed } from './wire-feed.js';
+import { WireFeed, written } from './wire-feed.js';
 import { plain } from './shown.js';
 
 const ROWS_MAX = 1_000;
@@ -123,7 +123,7 @@ export class Wire {
 
   /// What the page itself sends: it speaks unified.
   sent(frame) {
-    if (this.id && this.dialect === 'unified') this.take([frame], 'out');
+    if (this.id && this.dialect === 'unified') this.take([written(frame)], 'out');
   }
 
   take(frames, way, earlier) {
@@ -131,7 +131,7 @@ export class Wire {
       this.waiting.push({
         note: 'Earlier frames are in the session’s history: GET /sessions/{id}/frames',
       });
-    for (const frame of frames) this.waiting.push({ way, frame, text: JSON.stringify(frame) });
+    for (const { frame, text } of frames) this.waiting.push({ way, frame, text });
     this.waiting.splice(0, this.waiting.length - ROWS_MAX);
     if (this.paused) return this.count();
     // Hundreds of frames a second are drawn once a picture.
