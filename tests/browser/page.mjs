@@ -4,6 +4,9 @@ import { eq, ok, until, WAIT_MS } from "./harness.mjs";
 
 const TEXT_SHOWN = 1_500;
 
+/** Settled when nobody uses the clipboard. */
+let clipboard = Promise.resolve();
+
 export class Page {
   constructor(raw, scene) {
     Object.assign(this, { raw, scene });
@@ -100,8 +103,14 @@ export class Page {
     return this.copiedBy(button);
   }
 
-  /** What a copy button puts on the clipboard. */
-  async copiedBy(button) {
+  /** What a copy button puts on the clipboard, which all pages of the browser share. */
+  copiedBy(button) {
+    const mine = clipboard.then(() => this.copiedAlone(button));
+    clipboard = mine.catch(() => {});
+    return mine;
+  }
+
+  async copiedAlone(button) {
     await this.raw.evaluate(() => navigator.clipboard.writeText("nothing was copied"));
     await button.evaluate((node) => node.click());
     const read = () => this.raw.evaluate(() => navigator.clipboard.readText());

@@ -119,8 +119,6 @@ export default {
     // Numbers that are no pattern of the frames', the same in every run.
     let seed = 7;
     network.breakAfter(() => 700 + (seed = (seed * 48271) % 2147483647) % 9000);
-    network.cut();
-    network.restore();
     await page.say("stream: 300 40 20\nrun: seq 1 200\nstream: 100 40 20\nsay: THE END");
     await until(async () => {
       const now = page.button(/now/);
