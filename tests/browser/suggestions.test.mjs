@@ -103,6 +103,15 @@ const tests = Object.fromEntries(Object.entries(CHECKS).map(([title, check]) => 
 
 export default {
   ...tests,
+  async "the demo's address opens with them"(s) {
+    await s.server({ command: "demo" });
+    const page = await s.page();
+    await page.sees(page.raw.getByText(/This is the offline model/));
+    await page.button("Text with code").click();
+    await page.sees(page.conversation.locator("pre code"));
+    eq((await s.last.ask("GET", "/about")).keeps_sessions, true, "the demo keeps its sessions");
+  },
+
   async "all that are offered are tried here"(s) {
     await s.server();
     const page = await s.page();
