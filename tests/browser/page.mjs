@@ -1,6 +1,6 @@
 // The page as a person meets it: by roles and names, and by a few classes where things have none.
 
-import { eq, ok, until, WAIT_MS } from "./harness.mjs";
+import { ok, until, WAIT_MS } from "./harness.mjs";
 
 const TEXT_SHOWN = 1_500;
 
@@ -133,8 +133,10 @@ export class Page {
   }
 
   async hasText(locator, text) {
-    await until(async () => (await locator.textContent())?.includes(text),
-      async () => `${JSON.stringify(text)} in ${JSON.stringify(await locator.textContent())}`);
+    await until(
+      async () => (await locator.textContent())?.includes(text),
+      async () => `${JSON.stringify(text)} in ${JSON.stringify(await locator.textContent())}`,
+    );
   }
 
   /** That something is there and stays out of sight of nobody. */
@@ -143,12 +145,10 @@ export class Page {
   }
 
   async count(locator, want, what) {
-    await until(async () => (await locator.count()) === want,
-      async () => `${want} ${what}; there are ${await locator.count()}`);
-  }
-
-  async eqText(locator, want, what) {
-    eq((await locator.textContent()).trim(), want, what);
+    await until(
+      async () => (await locator.count()) === want,
+      async () => `${want} ${what}; there are ${await locator.count()}`,
+    );
   }
 
   /** Nothing reaches beyond the window's width. */
