@@ -4,10 +4,11 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { eq, ok, until } from "./harness.mjs";
 
-const focused = (page) => page.raw.evaluate(() => {
-  const node = document.activeElement;
-  return node?.getAttribute("aria-label") || node?.textContent?.trim() || node?.tagName;
-});
+const focused = (page) =>
+  page.raw.evaluate(() => {
+    const node = document.activeElement;
+    return node?.getAttribute("aria-label") || node?.textContent?.trim() || node?.tagName;
+  });
 
 /** Presses Tab until what is focused has this name. */
 async function tabTo(page, name, key = "Tab") {
@@ -28,13 +29,18 @@ export default {
     await page.raw.keyboard.type("say: THE END");
     await page.raw.keyboard.press("Enter");
     await page.sees(page.card);
-    await until(() => page.card.evaluate((node) => node.contains(document.activeElement)),
-      "the card has the focus");
+    await until(
+      () => page.card.evaluate((node) => node.contains(document.activeElement)),
+      "the card has the focus",
+    );
     await tabTo(page, "Allow once");
     await page.raw.keyboard.press("Enter");
     await page.sees(page.agent("THE END"));
     ok(existsSync(join(server.work, "by-keyboard")), "it ran");
-    await until(async () => (await focused(page)) === "Message", "and the field has the focus again");
+    await until(
+      async () => (await focused(page)) === "Message",
+      "and the field has the focus again",
+    );
   },
 
   async "what comes first is a way to skip to the message field"(s) {
@@ -107,14 +113,24 @@ export default {
     await page.raw.evaluate(() => {
       for (const region of document.querySelectorAll('[role="status"], [role="alert"]')) {
         const tell = () => region.textContent && window.__heard(region.textContent);
-        new MutationObserver(tell).observe(region, { childList: true, subtree: true, characterData: true });
+        new MutationObserver(tell).observe(region, {
+          childList: true,
+          subtree: true,
+          characterData: true,
+        });
       }
     });
     await page.say("run: touch a\nsay: THE END");
     await page.sees(page.card);
-    await until(() => told.some((text) => text.includes("Allow Bash")), () => `the request: ${told}`);
+    await until(
+      () => told.some((text) => text.includes("Allow Bash")),
+      () => `the request: ${told}`,
+    );
     await page.button("Allow once").click();
     await page.sees(page.agent("THE END"));
-    await until(() => told.some((text) => /done/i.test(text)), () => `the end: ${told}`);
+    await until(
+      () => told.some((text) => /done/i.test(text)),
+      () => `the end: ${told}`,
+    );
   },
 };

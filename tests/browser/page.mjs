@@ -1,8 +1,11 @@
 // The page as a person meets it: by roles and names, and by a few classes where things have none.
 
-import { eq, ok, until, WAIT_MS } from "./harness.mjs";
+import { ok, until, WAIT_MS } from "./harness.mjs";
 
 const TEXT_SHOWN = 1_500;
+
+/** Settled when nobody uses the clipboard. */
+let clipboard = Promise.resolve();
 
 export class Page {
   constructor(raw, scene) {
@@ -100,8 +103,14 @@ export class Page {
     return this.copiedBy(button);
   }
 
-  /** What a copy button puts on the clipboard. */
-  async copiedBy(button) {
+  /** What a copy button puts on the clipboard, which all pages of the browser share. */
+  copiedBy(button) {
+    const mine = clipboard.then(() => this.copiedAlone(button));
+    clipboard = mine.catch(() => {});
+    return mine;
+  }
+
+  async copiedAlone(button) {
     await this.raw.evaluate(() => navigator.clipboard.writeText("nothing was copied"));
     await button.evaluate((node) => node.click());
     const read = () => this.raw.evaluate(() => navigator.clipboard.readText());
@@ -124,8 +133,10 @@ export class Page {
   }
 
   async hasText(locator, text) {
-    await until(async () => (await locator.textContent())?.includes(text),
-      async () => `${JSON.stringify(text)} in ${JSON.stringify(await locator.textContent())}`);
+    await until(
+      async () => (await locator.textContent())?.includes(text),
+      async () => `${JSON.stringify(text)} in ${JSON.stringify(await locator.textContent())}`,
+    );
   }
 
   /** That something is there and stays out of sight of nobody. */
@@ -134,12 +145,10 @@ export class Page {
   }
 
   async count(locator, want, what) {
-    await until(async () => (await locator.count()) === want,
-      async () => `${want} ${what}; there are ${await locator.count()}`);
-  }
-
-  async eqText(locator, want, what) {
-    eq((await locator.textContent()).trim(), want, what);
+    await until(
+      async () => (await locator.count()) === want,
+      async () => `${want} ${what}; there are ${await locator.count()}`,
+    );
   }
 
   /** Nothing reaches beyond the window's width. */

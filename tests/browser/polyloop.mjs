@@ -13,8 +13,9 @@ const LOG_LINES_SHOWN = 30;
 
 export class Server {
   /** Starts it; `port` 0 takes any. */
-  static async start(program, place, { port = 0, env = {}, store = true } = {}) {
+  static async start(program, place, { port = 0, env = {}, store = true, command = "serve" } = {}) {
     const server = new Server(program, place, env, store);
+    server.command = command;
     await server.begin(port);
     return server;
   }
@@ -41,7 +42,7 @@ export class Server {
 
   async begin(port) {
     const log = openSync(this.log, "a");
-    this.process = spawn(this.program, ["serve", "--port", String(port)], {
+    this.process = spawn(this.program, [this.command, "--port", String(port)], {
       cwd: join(this.place, "start"),
       env: this.env,
       stdio: ["ignore", "pipe", log],
