@@ -194,8 +194,12 @@ test('a connection that breaks right after its greeting loses no place', () => {
   session.apply({ ...said('Go'), id: 'evt-1', seq: 1 });
   session.apply(growth(0, 'Hello '));
   session.apply(growth(6, 'wor'));
-  session.apply({ type: 'session_init', id: 'evt-r1', seq: 2, model: 'm' });
-  assert.equal(session.lastCursor, '2~2t9');
+  // With the place that was asked for, with a bare entry, and with one that is further on: what is
+  // between has not been told yet.
+  for (const place of [{ seq: 2, cursor: '2~2t9' }, { seq: 2 }, { seq: 4 }, { seq: 2, cursor: '2~2t4' }]) {
+    session.apply({ type: 'session_init', id: 'evt-r1', model: 'm', ...place });
+    assert.equal(session.lastCursor, '2~2t9', JSON.stringify(place));
+  }
   // Whoever asks from the entry all the same is told the item from its start, and further.
   session.apply(growth(0, 'Hello world, and'));
   assert.equal(session.items.at(-1).text, 'Hello world, and');
@@ -205,6 +209,12 @@ test('a connection that breaks right after its greeting loses no place', () => {
   assert.equal(session.items.at(-1).text, 'Hello world, and');
   session.apply(growth(16, ' more'));
   assert.equal(session.items.at(-1).text, 'Hello world, and more');
+});
+
+test('whoever has no place yet takes it from the greeting', () => {
+  const session = new Session('s');
+  session.apply({ type: 'session_init', id: 'evt-r1', seq: 7, model: 'm' });
+  assert.equal(session.lastCursor, '7');
 });
 
 test('a server that has forgotten the session is believed', () => {

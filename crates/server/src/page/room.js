@@ -20,7 +20,9 @@ export class Room {
     this.link = new Link(id, { since: () => this.session.lastCursor, name });
     this.link.onframe = (frame) => this.take(frame);
     this.link.onstate = (state) => {
-      if (!this.closed) told.state(state);
+      if (this.closed) return;
+      if (state.state === 'open') this.transcript.retryOlder();
+      told.state(state);
     };
     this.link.onsent = (frame) => {
       if (!this.closed) told.sent(frame);

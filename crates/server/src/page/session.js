@@ -146,7 +146,9 @@ export class Session {
 
   remember(frame) {
     if (typeof frame.seq !== 'number') return;
-    this.passed(frame.seq, frame.cursor);
+    // A greeting says nothing of what was shown here: whoever has a place keeps it.
+    const isGreeting = frame.type === 'session_init';
+    if (!isGreeting || this.lastCursor === null) this.passed(frame.seq, frame.cursor);
     if (TOLD_AGAIN.has(frame.type)) return;
     this.recent.add(frame.id);
     if (this.recent.size > RECENT_FRAMES_MAX) {
@@ -156,7 +158,7 @@ export class Session {
 
   passed(seq, cursor) {
     if (typeof seq !== 'number' || seq < this.seq) return;
-    // The greeting names an entry alone: how much of open items is here, it does not know.
+    // A bare entry does not know how much of its open items is here.
     if (seq === this.seq && cursor === undefined && this.lastCursor !== null) return;
     this.seq = seq;
     this.lastCursor = cursor ?? String(seq);

@@ -3,7 +3,7 @@
 
 import { el, icon } from './dom.js';
 
-export function parts(onJump) {
+export function parts(onJump, onRetry) {
   const space = () => el('div', { class: 'list-space', aria: { hidden: 'true' } });
   const [before, after] = [space(), space()];
   const list = el('div', { class: 'list-items' });
@@ -24,12 +24,24 @@ export function parts(onJump) {
   );
   const spinner = el('span', { class: 'spinner', aria: { hidden: 'true' } });
   const older = el('div', { class: 'list-older', hidden: true }, spinner, 'Earlier messages');
+  const noOlder = el(
+    'div',
+    { class: 'list-older', hidden: true, role: 'status' },
+    icon('warn'),
+    'Earlier messages could not be loaded',
+    el('button', {
+      type: 'button',
+      class: 'button plain small',
+      text: 'Try again',
+      on: { click: onRetry },
+    }),
+  );
   const jump = el(
     'button',
     { type: 'button', class: 'jump', hidden: true, on: { click: onJump } },
     icon('down'),
     el('span', { text: 'Newest' }),
   );
-  const root = el('div', { class: 'transcript-box' }, scroller, older, jump);
-  return { root, scroller, before, list, after, pondering, older, jump };
+  const root = el('div', { class: 'transcript-box' }, scroller, older, noOlder, jump);
+  return { root, scroller, before, list, after, pondering, older, noOlder, jump };
 }

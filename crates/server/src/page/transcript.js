@@ -15,6 +15,8 @@ const END_PX = 48;
 const TOP_PX = 4;
 // Older pages are asked for when so little is left above.
 const OLDER_VIEWS = 2;
+// An older page that could not be had is asked for again by itself after so long.
+const OLDER_RETRY_MS = 10_000;
 
 export class Transcript {
   /// Shows the session in `container`. Options: `onOlder()`, which brings an older
@@ -33,7 +35,10 @@ export class Transcript {
     this.clock = null;
     Object.assign(
       this,
-      parts(() => this.followEnd(true)),
+      parts(
+        () => this.followEnd(true),
+        () => this.retryOlder(),
+      ),
     );
     container.replaceChildren(this.root);
     this.scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
@@ -48,6 +53,7 @@ export class Transcript {
   close() {
     this.isClosed = true;
     this.keepTime();
+    clearTimeout(this.olderTimer);
     this.sizes.disconnect();
     this.root.remove();
   }
@@ -94,6 +100,7 @@ export class Transcript {
     this.heights.append(this.items.length);
     this.first = this.items.length;
     this.isFollowing = true;
+    this.retryOlder();
     this.drawSoon();
   }
 
@@ -319,17 +326,35 @@ export class Transcript {
   async askOlder() {
     const { hasOlder, onOlder } = this.options;
     if (!onOlder || !hasOlder?.() || this.isAsking || this.isClosed) return;
+    if (!this.noOlder.hidden) return;
     const isNear = this.scroller.scrollTop < this.scroller.clientHeight * OLDER_VIEWS;
     if (!isNear || this.first > 0) return;
     this.isAsking = true;
     this.older.hidden = false;
     try {
       await onOlder();
+    } catch {
+      this.olderFailed();
     } finally {
       this.isAsking = false;
       this.older.hidden = true;
       this.drawSoon();
     }
+  }
+
+  /// Said where the page would be; not asked for again with every picture that is drawn.
+  olderFailed() {
+    if (this.isClosed) return;
+    this.noOlder.hidden = false;
+    this.olderTimer = setTimeout(() => this.retryOlder(), OLDER_RETRY_MS);
+  }
+
+  /// Asks again for what could not be had: somebody wants it, or the server is back.
+  retryOlder() {
+    if (this.noOlder.hidden) return;
+    clearTimeout(this.olderTimer);
+    this.noOlder.hidden = true;
+    this.drawSoon();
   }
 }
 
