@@ -108,4 +108,21 @@ export default {
     await page.button("New session").first().click();
     await page.sees(page.raw.getByAltText("dot.png"));
   },
+
+  async "a title that is being written is no other session's"(s) {
+    const server = await s.server();
+    const page = await s.page();
+    const id = await other(page);
+    await page.turn("say: x", "THE SECOND");
+    const before = (await sessionsOf(server)).map((one) => [one.id, one.title]).sort();
+    await page.menu("Rename");
+    const field = page.raw.getByRole("textbox", { name: "Title" });
+    await field.fill("A new name");
+    await page.raw.evaluate((to) => { location.hash = `#s=${to}`; }, id);
+    await page.sees(page.agent("THE OTHER"));
+    await field.waitFor({ state: "hidden" });
+    await page.raw.keyboard.press("Enter");
+    await page.turn("say: x", "AFTER");
+    eq((await sessionsOf(server)).map((one) => [one.id, one.title]).sort(), before, "the titles");
+  },
 };

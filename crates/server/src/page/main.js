@@ -34,7 +34,7 @@ let chosen = {};
 
 const head = new Head(byId('head'), {
   drawer: () => drawer.show(true),
-  rename: (title) => actions.retitle(room.id, title),
+  rename: (id, title) => actions.retitle(id, title),
   entries: menuEntries,
   wire: () => showWire(byId('wire').hidden),
   now: () => room?.retryNow(),
@@ -202,6 +202,7 @@ function route() {
 
 function leave() {
   closeFloat();
+  head.leave();
   room?.close();
   room = null;
   byId('transcript').replaceChildren();
@@ -291,11 +292,14 @@ async function fork(id, at) {
 }
 
 async function archive(row) {
-  const isOpen = room?.id === row.id;
-  const done = await actions.archive(row, () =>
-    isOpen ? Promise.all([wire.open(null), room.close()]) : null,
-  );
-  if (isOpen && room?.id === row.id) done ? go('') : open(row.id);
+  // Whether it is open is known only when the question is answered.
+  let closed = null;
+  const done = await actions.archive(row, () => {
+    if (room?.id !== row.id) return null;
+    closed = room;
+    return Promise.all([wire.open(null), closed.close()]);
+  });
+  if (closed && room === closed) done ? go('') : open(row.id);
   sessions.refresh();
 }
 
