@@ -11,6 +11,8 @@ import { isNobody } from './waits.js';
 import { brief } from './shown.js';
 
 const HEIGHT_PIXELS_MAX = 260;
+// Who wrote so short a time ago is still writing.
+const WRITING_MS = 3_000;
 
 export class Composer {
   /// `options`: send({content, images}) → {id of its session, isSent}, stop(), resume(), cancel(message_id),
@@ -19,6 +21,7 @@ export class Composer {
     Object.assign(this, { form, queueNode, options, id: null, running: false, waiting: [] });
     /// Messages on their way: {id, content}. They are drafts until they were sent.
     this.underway = [];
+    this.typedAt = -Infinity;
     this.queueHead = el('p', { class: 'queue-head' });
     this.text = el('textarea', {
       id: 'message',
@@ -29,7 +32,10 @@ export class Composer {
       aria: { label: 'Message' },
       enterkeyhint: 'send',
       on: {
-        input: () => this.typed(),
+        input: () => {
+          this.typedAt = performance.now();
+          this.typed();
+        },
         keydown: (event) => this.key(event),
         paste: (event) => this.paste(event),
       },
@@ -148,6 +154,11 @@ export class Composer {
     this.text.focus({ preventScroll: true });
   }
 
+  /// Whether somebody writes here, or did a moment ago.
+  get isBusy() {
+    return !this.isEmpty || performance.now() - this.typedAt < WRITING_MS;
+  }
+
   get isEmpty() {
     return this.text.value === '';
   }
@@ -240,6 +251,8 @@ export class Composer {
     const images = this.pictures.taken();
     const message = { id: this.id, content };
     this.underway.push(message);
+    // Said is said: nobody is interrupted by what comes of it.
+    this.typedAt = -Infinity;
     // At once, so that what is written while it is being sent stays.
     this.text.value = '';
     this.fit();

@@ -56,7 +56,7 @@ const waits = new Waits(byId('waits'), {
   focusMessage: () => composer.focus(),
   isBusy: () =>
     (isWriting(document.activeElement) &&
-      !(document.activeElement === composer.text && composer.isEmpty)) ||
+      (document.activeElement !== composer.text || composer.isBusy)) ||
     document.querySelector('dialog[open]') !== null,
 });
 const todos = new Todos(byId('todos'));
@@ -176,7 +176,7 @@ function choose(name, value) {
 }
 
 function interrupt() {
-  tell({ type: 'interrupt', reason: 'stopped from the page' });
+  if (tell({ type: 'interrupt', reason: 'stopped from the page' })) waits.stopped();
 }
 
 // Where we are
