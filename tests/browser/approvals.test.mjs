@@ -135,6 +135,18 @@ export default {
     ok(existsSync(join(server.work, "a.txt")), "it was written");
   },
 
+  async "an edit is asked about with every line, and every line whole"(s) {
+    const long = `${"x".repeat(5_000)}THE VERY END`;
+    const patch = `*** Begin Patch\n*** Add File: a.sql\n+-- kept\n+++ counted\n+${long}\n*** End Patch`;
+    const { page } = await asked(s, `tool: apply_patch ${JSON.stringify({ patch })}\nsay: THE END`);
+    const rows = page.card.locator(".diff-row.added code");
+    await page.count(rows, 3, "added lines");
+    eq(await rows.allTextContents(), ["-- kept", "++ counted", long], "the lines");
+    ok(await rows.last().evaluate((node) => node.getBoundingClientRect().right <= innerWidth),
+      "a long line is wrapped");
+    eq(await page.card.getByText("Begin Patch").count(), 0, "what was understood is not shown twice");
+  },
+
   async "a request is there again after a reload and after a restart"(s) {
     s.expect(/ERR_CONNECTION_REFUSED|WebSocket connection|Failed to load resource/);
     const { server, page, made } = await asked(s);

@@ -19,6 +19,17 @@ async function tabTo(page, name, key = "Tab") {
   throw new Error(`${name} is not reached by ${key}; last: ${await focused(page)}`);
 }
 
+/** A key of which the browser would make another character, on the message field. */
+const dispatch = (page, key) => page.field.evaluate((node, init) => {
+  node.dispatchEvent(new KeyboardEvent("keydown", { bubbles: true, cancelable: true, ...init }));
+}, key);
+
+/** Keys of a card count only once it has stood there a moment. */
+async function settled(page) {
+  const since = await page.raw.evaluate(() => performance.now());
+  await until(() => page.raw.evaluate((from) => performance.now() - from > 1_000, since), "a moment");
+}
+
 export default {
   async "a whole approval, from an empty page, without a mouse"(s) {
     const server = await s.server();
@@ -128,9 +139,65 @@ export default {
     );
     await page.button("Allow once").click();
     await page.sees(page.agent("THE END"));
-    await until(
-      () => told.some((text) => /done/i.test(text)),
-      () => `the end: ${told}`,
-    );
+    await until(() => told.some((text) => /done.*The agent said: THE END/i.test(text)), () => `the end: ${told}`);
+  },
+
+  async "what is typed in the field answers nothing, and no card takes the focus from it"(s) {
+    const server = await s.server();
+    const page = await s.page();
+    await page.say("stream: 15 10 100\nrun: touch a\nsay: THE END");
+    // Written and taken out again: the field is empty, and somebody is at it.
+    await until(async () => {
+      await page.raw.keyboard.press("y");
+      await page.raw.keyboard.press("Backspace");
+      return page.card.isVisible();
+    }, "the request");
+    eq(await focused(page), "Message", "the field keeps the focus");
+    await settled(page);
+    await dispatch(page, { altKey: true, code: "KeyA", key: "å" });
+    await dispatch(page, { altKey: true, code: "KeyS", key: "ß" });
+    await dispatch(page, { altKey: true, code: "KeyE", key: "Dead" });
+    await dispatch(page, { altKey: true, code: "KeyY", key: "y", repeat: true });
+    ok(await page.button("Allow once").isEnabled(), "nothing was answered");
+    await dispatch(page, { altKey: true, code: "KeyY", key: "y" });
+    await page.sees(page.agent("THE END"));
+    ok(existsSync(join(server.work, "a")), "it ran");
+  },
+
+  async "a key that is held down allows one request, and N is no new session there"(s) {
+    const server = await s.server();
+    const page = await s.page();
+    await page.say("run: touch a\nrun: touch b\nsay: THE END");
+    await page.sees(page.card);
+    await page.card.focus();
+    await settled(page);
+    const id = await page.session();
+    await page.raw.keyboard.down("y");
+    await page.hasText(page.card, "touch b");
+    await page.card.focus();
+    await settled(page);
+    for (let held = 0; held < 5; held += 1) await page.raw.keyboard.down("y");
+    await page.raw.keyboard.up("y");
+    ok(await page.button("Allow once").isEnabled(), "the second request waits");
+    ok(!existsSync(join(server.work, "b")), "and did not run");
+    await page.raw.keyboard.press("s");
+    await page.raw.keyboard.press("n");
+    await page.idle();
+    eq(await page.session(), id, "the session is still open");
+  },
+
+  async "single letters can be turned off"(s) {
+    await s.server();
+    const page = await s.page();
+    await page.turn("say: x");
+    const id = await page.session();
+    await page.button("Settings").click();
+    await page.raw.getByLabel(/^Off; only with Alt/).check();
+    await page.button("Done", page.dialog()).click();
+    await page.raw.evaluate(() => document.activeElement.blur());
+    await page.raw.keyboard.press("t");
+    await page.raw.keyboard.press("n");
+    eq(await page.session(), id, "no new session");
+    eq(await page.raw.evaluate(() => document.documentElement.dataset.theme ?? "none"), "none", "the theme");
   },
 };

@@ -10,7 +10,9 @@ import {
   diffLines,
   folded,
   readPatch,
+  unreadLines,
 } from '../../crates/server/src/page/diff.js';
+import { shownInDiff } from '../../crates/server/src/page/call.js';
 import { Heights } from '../../crates/server/src/page/heights.js';
 import { language, languageOf, tokens } from '../../crates/server/src/page/highlight.js';
 import { brief, plain, prose } from '../../crates/server/src/page/shown.js';
@@ -188,7 +190,7 @@ test('patches of both forms are read', () => {
     ],
   );
   const git = readPatch(
-    'diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+b\n--- /dev/null\n+++ b/y\n@@ -0,0 +1 @@\n+c',
+    'diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- /dev/null\n+++ b/y\n@@ -0,0 +1 @@\n+c',
   );
   assert.deepEqual(
     git.map(({ path, operation }) => [path, operation]),
@@ -250,4 +252,51 @@ test('heights add up, whatever is put in, taken out and measured', () => {
         heights.sum(0, at) <= top && (at === heights.length - 1 || heights.sum(0, at + 1) > top),
       );
   }
+});
+
+const marks = (files) => files.map(({ path, rows }) => [path, rows.map((row) => row.mark + (row.text ?? row.where))]);
+
+test('a line of a patch that looks like a header is a line', () => {
+  const own = '*** Begin Patch\n*** Update File: a.lua\n@@\n--- comment\n+++ counted\n keep\n*** End Patch\n';
+  assert.deepEqual(marks(readPatch(own)), [['a.lua', ['--- comment', '+++ counted', ' keep']]]);
+  assert.deepEqual(unreadLines(own), []);
+  const added = '*** Begin Patch\n*** Add File: b\n+++ x\n+--- y\n *** Delete File: c\n*** End Patch';
+  assert.deepEqual(
+    readPatch(added).map(({ path, operation, rows }) => [path, operation, rows.length]),
+    [
+      ['b', 'add', 2],
+      ['c', 'delete', 0],
+    ],
+  );
+  const git = '--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n--- comment\n+++ counted\n same\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b';
+  assert.deepEqual(marks(readPatch(git)), [
+    ['x', ['--- comment', '+++ counted', ' same']],
+    ['y', ['-a', '+b']],
+  ]);
+  assert.deepEqual(unreadLines(git), []);
+});
+
+test('lines of a patch that are not understood are told', () => {
+  assert.deepEqual(unreadLines('*** Begin Patch\n*** Update File: a\n@@\n-x\nrm -rf /\n+y\n*** End Patch'), [
+    'rm -rf /',
+  ]);
+  assert.deepEqual(unreadLines('*** Delete File: a\n+x'), ['+x']);
+  assert.deepEqual(unreadLines('*** Update File: a\n@@\n-x\n*** Move to: /etc/passwd\n'), [
+    '*** Move to: /etc/passwd',
+  ]);
+});
+
+test('of a call nothing is left out that its diff does not show', () => {
+  const hidden = (name, input) => [...shownInDiff(name, input)];
+  assert.deepEqual(hidden('apply_patch', { patch: '*** Delete File: a' }), ['patch']);
+  assert.deepEqual(hidden('apply_patch', { patch: '*** Delete File: a\nwhat?', path: 'b' }), []);
+  assert.deepEqual(hidden('Edit', { path: 'a', file_path: 'b', oldString: 'x', newString: 'y', content: 'z' }), [
+    'path',
+    'oldString',
+    'newString',
+  ]);
+  assert.deepEqual(hidden('MultiEdit', { path: 'a', edits: [{ oldString: 'x', newString: 'y' }] }), ['path', 'edits']);
+  assert.deepEqual(hidden('MultiEdit', { path: 'a', edits: [{ oldString: 'x', newString: 'y', replaceAll: true }] }), [
+    'path',
+  ]);
 });

@@ -3,19 +3,33 @@
 // Every argument is shown, as it stands: nothing that would run is left out of sight.
 
 import { el } from './dom.js';
+import { unreadLines } from './diff.js';
 import { changesOf, diffNode } from './item-diff.js';
 import { plain } from './shown.js';
 
-const IN_THE_DIFF = new Set(['path', 'file_path', 'filePath', 'patch', 'content', 'edits']);
-const REPLACED = new Set(['oldString', 'newString', 'old_string', 'new_string']);
+const REPLACED = [
+  ['oldString', 'old_string'],
+  ['newString', 'new_string'],
+];
+const PATHS = ['path', 'file_path', 'filePath'];
+// By its name in small letters: the arguments that a call's diff shows. Of several names for the
+// same thing the first one there is shown in it.
+const IN_THE_DIFF = {
+  edit: [PATHS, ...REPLACED],
+  multiedit: [PATHS, ['edits']],
+  write: [PATHS, ['content']],
+  write_file: [PATHS, ['content']],
+  apply_patch: [['patch', 'input']],
+};
 
 export function callPreview(name, input) {
   const script = typeof input.command === 'string' ? input.command : null;
   const diff = edit(name, input);
+  const inDiff = diff ? shownInDiff(name, input) : new Set();
   const words = Object.entries(input).filter(([key]) => {
     if (key === 'command') return script === null;
     if (key === 'workdir') return false; // It is told as the place.
-    return !(diff && (IN_THE_DIFF.has(key) || REPLACED.has(key)));
+    return !inDiff.has(key);
   });
   return el(
     'div',
@@ -26,11 +40,32 @@ export function callPreview(name, input) {
   );
 }
 
+/// The arguments of which the diff leaves nothing out.
+export function shownInDiff(name, input) {
+  const keys = (IN_THE_DIFF[name.toLowerCase()] ?? [])
+    .map((names) => names.find((key) => input[key] !== undefined && input[key] !== null))
+    .filter((key) => key !== undefined && isWholly(key, input[key]));
+  return new Set(keys);
+}
+
+function isWholly(key, value) {
+  if (key === 'edits') return Array.isArray(value) && value.every(isReplacement);
+  if (typeof value !== 'string') return false;
+  return (key !== 'patch' && key !== 'input') || unreadLines(value).length === 0;
+}
+
+function isReplacement(edit) {
+  if (typeof edit !== 'object' || edit === null) return false;
+  const keys = REPLACED.map((names) => names.find((key) => typeof edit[key] === 'string'));
+  return Object.keys(edit).every((key) => keys.includes(key));
+}
+
 /// The edit as a diff, or null where it is none that can be read.
 function edit(name, input) {
   try {
     const changes = changesOf(name, input);
-    return changes.length ? el('div', { class: 'call-diff' }, changes.map(diffNode)) : null;
+    const nodes = changes.map((change) => diffNode(change, { isWhole: true }));
+    return nodes.length ? el('div', { class: 'call-diff' }, nodes) : null;
   } catch {
     return null; // Its words are shown instead.
   }

@@ -3,7 +3,7 @@
 // Never shows a message as said: the server says what was said.
 
 import { el, icon, iconButton } from './dom.js';
-import { draft, keepDraft, kept } from './keep.js';
+import { asDraft, draft, keepDraft, kept } from './keep.js';
 import { Controls } from './controls.js';
 import { Pictures } from './pictures.js';
 import { toast } from './floats.js';
@@ -11,12 +11,17 @@ import { isNobody } from './waits.js';
 import { brief } from './shown.js';
 
 const HEIGHT_PIXELS_MAX = 260;
+// Who wrote so short a time ago is still writing.
+const WRITING_MS = 3_000;
 
 export class Composer {
-  /// `options`: send({content, images}) → sent or not, stop(), resume(), cancel(message_id),
+  /// `options`: send({content, images}) → {id of its session, isSent}, stop(), resume(), cancel(message_id),
   /// choose(name, value), recall() → the newest message of this person.
   constructor(form, queueNode, options) {
-    Object.assign(this, { form, queueNode, options, id: '', running: false, waiting: [] });
+    Object.assign(this, { form, queueNode, options, id: null, running: false, waiting: [] });
+    /// Messages on their way: {id, content}. They are drafts until they were sent.
+    this.underway = [];
+    this.typedAt = -Infinity;
     this.queueHead = el('p', { class: 'queue-head' });
     this.text = el('textarea', {
       id: 'message',
@@ -27,7 +32,10 @@ export class Composer {
       aria: { label: 'Message' },
       enterkeyhint: 'send',
       on: {
-        input: () => this.typed(),
+        input: () => {
+          this.typedAt = performance.now();
+          this.typed();
+        },
         keydown: (event) => this.key(event),
         paste: (event) => this.paste(event),
       },
@@ -110,22 +118,45 @@ export class Composer {
 
   /// Takes up the draft of this session; the empty id is the one that is not there yet.
   open(id) {
-    this.id = id;
-    this.text.value = draft(id);
+    if (id !== this.id) {
+      this.id = id;
+      this.pictures.open(id);
+      this.text.value = draft(id);
+    }
     this.fit();
     this.ready();
     this.state({ running: false, paused: false });
     this.queue([]);
   }
 
-  /// What is being written belongs to this session from now on.
-  moveDraft(id) {
-    keepDraft(this.id, '');
-    keepDraft(id, this.text.value);
+  /// What was sent to the session that was not there yet belongs to this one from now on; what was
+  /// written since belongs to it too, where that is still open.
+  adopt(id) {
+    const sent = this.underway.filter((one) => one.id === '');
+    for (const one of sent) one.id = id;
+    const isHere = this.id === '';
+    keepDraft('', isHere ? '' : sent.reduce((left, { content }) => without(left, content), draft('')));
+    if (isHere) {
+      this.id = id;
+      this.pictures.adopt(id);
+    }
+    keepDraft(id, this.unsent(id));
+  }
+
+  /// What is written in this session and not sent.
+  unsent(id) {
+    const underway = this.underway.filter((one) => one.id === id).map((one) => one.content);
+    const written = id === this.id ? [this.text.value] : [];
+    return [...underway, ...written].filter(Boolean).join('\n');
   }
 
   focus() {
     this.text.focus({ preventScroll: true });
+  }
+
+  /// Whether somebody writes here, or did a moment ago.
+  get isBusy() {
+    return !this.isEmpty || performance.now() - this.typedAt < WRITING_MS;
   }
 
   get isEmpty() {
@@ -200,7 +231,7 @@ export class Composer {
   typed() {
     this.fit();
     this.ready();
-    keepDraft(this.id, this.text.value);
+    keepDraft(this.id, this.unsent(this.id));
   }
 
   ready() {
@@ -218,17 +249,29 @@ export class Composer {
     if (this.sendButton.disabled) return;
     const content = this.text.value;
     const images = this.pictures.taken();
-    const from = this.id;
+    const message = { id: this.id, content };
+    this.underway.push(message);
+    // Said is said: nobody is interrupted by what comes of it.
+    this.typedAt = -Infinity;
     // At once, so that what is written while it is being sent stays.
     this.text.value = '';
     this.fit();
     this.ready();
-    const isSent = await this.options.send({ content, images });
+    const { id, isSent } = await this.options.send({ content, images });
     // Until here the draft is kept: the page may be closed while the server is away.
-    if (isSent && this.id === from) keepDraft(from, this.text.value);
-    if (isSent || this.id !== from) return;
-    this.pictures.putBack(images);
-    this.put(content);
+    this.underway.splice(this.underway.indexOf(message), 1);
+    if (!isSent) this.putBack(id, content, images);
+    else if (this.id === id) keepDraft(id, this.unsent(id));
+    else if (draft(id) === asDraft(content)) keepDraft(id, '');
+  }
+
+  /// Where it came from, which may be another session than the one that is open.
+  putBack(id, content, images) {
+    this.pictures.putBack(id, images);
+    const isThere = (this.id === id ? this.text.value : draft(id)).includes(asDraft(content));
+    if (this.id === id && !isThere) this.put(content);
+    else if (!isThere)
+      keepDraft(id, [content, draft(id)].filter(Boolean).join('\n'));
   }
 
   key(event) {
@@ -273,6 +316,10 @@ export class Composer {
       this.pictures.add([...event.dataTransfer.files]);
     });
   }
+}
+
+function without(text, beginning) {
+  return text.startsWith(beginning) ? text.slice(beginning.length).trimStart() : text;
 }
 
 function time(seconds) {

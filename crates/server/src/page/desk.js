@@ -6,6 +6,9 @@ import { announce } from './dom.js';
 import { toast } from './floats.js';
 import { brief } from './shown.js';
 
+// How much of an answer is read out unasked.
+const SAID_CHARACTERS = 300;
+
 const ENDS = {
   completed: 'The turn is done.',
   failed: 'The turn failed.',
@@ -87,8 +90,19 @@ export class Desk {
   }
 
   turned(ended) {
-    if (ENDS[ended]) announce(ENDS[ended]);
+    const said = ended === 'completed' ? this.said() : '';
+    if (ENDS[ended]) announce(`${ENDS[ended]} ${said}`.trim());
     this.parts.sessions.soon();
+  }
+
+  /// The beginning of the newest answer, for those who do not see it.
+  said() {
+    const { items } = this.session;
+    const asked = items.findLastIndex((item) => item.kind === 'user');
+    const answer = items
+      .slice(asked + 1)
+      .findLast((item) => item.kind === 'assistant' && item.text && !item.struck);
+    return answer ? `The agent said: ${brief(answer.text, SAID_CHARACTERS)}` : '';
   }
 
   told(notice) {

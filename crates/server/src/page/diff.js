@@ -135,57 +135,97 @@ export function changedPart(before, after) {
   return head + tail < shorter * 0.4 ? null : [head, before.length - tail, after.length - tail];
 }
 
-const PATCH_FILE = /^\*\*\* (Add|Update|Delete) File: (.*)$/;
-const PATCH_MOVE = /^\*\*\* Move to: (.*)$/;
+const PATCH_FILE = /^\*\*\* (Add|Update|Delete) File:(.*)$/;
+const PATCH_MOVE = /^\*\*\* Move to:(.*)$/;
+const PATCH_FRAME = /^\s*\*\*\* (Begin Patch|End Patch|End of File)\s*$|^\s*$/;
 const GIT_FILE = /^(?:---|\+\+\+) (?:[ab]\/)?([^\t]*)/;
+const GIT_HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
+const GIT_WORDS = /^(diff|index|(new|deleted) file mode|old mode|new mode|similarity index) /;
+const NO_NEWLINE = /^\\ No newline/;
 
 /// The files of a patch: `[{path, operation, to, rows}]`. Reads apply_patch's own form and unified
 /// diffs; what it cannot read it leaves out, so no rows may also mean that.
 export function readPatch(text) {
-  const files = [];
-  let file = null;
-  for (const line of String(text ?? '').split('\n')) {
-    const begins = PATCH_FILE.exec(line);
-    if (begins) {
-      file = { path: begins[2].trim(), operation: begins[1].toLowerCase(), to: null, rows: [] };
-      files.push(file);
-      continue;
-    }
-    const moves = PATCH_MOVE.exec(line);
-    if (moves && file) {
-      file.to = moves[1].trim();
-      continue;
-    }
-    if (line.startsWith('--- ') || line.startsWith('+++ ')) {
-      file = gitFile(files, file, line);
-      continue;
-    }
-    if (file) patchRow(file, line);
-  }
-  return files;
+  return read(text).files;
 }
 
-function gitFile(files, file, line) {
-  const name = GIT_FILE.exec(line)[1].trim();
-  if (line.startsWith('--- ')) {
-    const next = { path: name, operation: 'update', to: null, rows: [] };
-    files.push(next);
-    return next;
+/// The lines of a patch that `readPatch` leaves out: whoever decides on it must see those too.
+export function unreadLines(text) {
+  return read(text).unread;
+}
+
+function read(text) {
+  const state = { files: [], file: null, unread: [], left: null };
+  for (const line of String(text ?? '').split('\n')) {
+    if (!ownHeader(state, line) && !gitHeader(state, line) && !patchRow(state, line))
+      state.unread.push(line);
   }
-  if (!file) return null;
+  return state;
+}
+
+/// A header of apply_patch's own form. In a hunk only what begins in the first column is one.
+function ownHeader(state, line) {
+  const { file } = state;
+  const inHunk = file?.operation === 'update';
+  const begins = PATCH_FILE.exec(inHunk ? line.trimEnd() : line.trim());
+  if (begins) {
+    const [, operation, path] = begins;
+    const next = { path: path.trim(), operation: operation.toLowerCase(), to: null, rows: [] };
+    Object.assign(state, { file: next, isOwn: true });
+    state.files.push(next);
+    return true;
+  }
+  const moves = PATCH_MOVE.exec(line);
+  if (!moves || !inHunk || file.to !== null || file.rows.length > 0) return false;
+  file.to = moves[1].trim();
+  return true;
+}
+
+/// In apply_patch's own form `--- x` takes out the line `-- x`, as it does inside a hunk of Git's.
+function gitHeader(state, line) {
+  if (state.isOwn || hasLeft(state)) return false;
+  if (!line.startsWith('--- ') && !line.startsWith('+++ ')) return false;
+  const name = GIT_FILE.exec(line)[1].trim();
+  const { file } = state;
+  if (line.startsWith('--- ')) {
+    state.file = { path: name, operation: 'update', to: null, rows: [] };
+    state.files.push(state.file);
+    return true;
+  }
+  if (!file || file.rows.length > 0) return false;
   if (file.path === '/dev/null') Object.assign(file, { path: name, operation: 'add' });
   else if (name === '/dev/null') file.operation = 'delete';
-  return file;
+  else if (name !== file.path) file.to = name;
+  return true;
 }
 
-function patchRow(file, line) {
-  if (line.startsWith('*** ') || line.startsWith('diff ') || line.startsWith('index ')) return;
-  if (line.startsWith('@@')) {
-    const where = line.replace(/^@@[-+ ,\d]*(?:@@)?/, '').trim();
-    if (file.rows.length > 0 || where) file.rows.push({ mark: '…', where });
-    return;
-  }
+/// Whether Git's hunk has lines to come, as its header counted them.
+function hasLeft({ left }) {
+  return left !== null && (left.before > 0 || left.after > 0);
+}
+
+function patchRow(state, line) {
+  const { file, isOwn } = state;
+  if (NO_NEWLINE.test(line)) return true;
+  if (!hasLeft(state) && !isOwn && GIT_WORDS.test(line)) return true;
+  if (!file) return PATCH_FRAME.test(line);
+  if (line.startsWith('@@') && !hasLeft(state)) return hunkHead(state, line);
   const mark = line[0];
-  if (mark !== '+' && mark !== '-' && mark !== ' ') return;
+  if (mark !== '+' && mark !== '-' && mark !== ' ') return PATCH_FRAME.test(line);
+  // A new file has added lines only, and one that goes has none.
+  if (isOwn && (file.operation === 'delete' || (file.operation === 'add' && mark !== '+')))
+    return PATCH_FRAME.test(line);
+  if (state.left && mark !== '+') state.left.before -= 1;
+  if (state.left && mark !== '-') state.left.after -= 1;
   file.rows.push({ mark, text: line.slice(1), before: null, after: null });
+  return true;
+}
+
+function hunkHead(state, line) {
+  const { file } = state;
+  const counted = state.isOwn ? null : GIT_HUNK.exec(line);
+  state.left = counted && { before: Number(counted[1] ?? 1), after: Number(counted[2] ?? 1) };
+  const where = line.replace(/^@@[-+ ,\d]*(?:@@)?/, '').trim();
+  if (file.rows.length > 0 || where) file.rows.push({ mark: '…', where });
+  return true;
 }

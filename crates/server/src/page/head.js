@@ -6,7 +6,7 @@ import { Meter } from './meter.js';
 import { brief, plain } from './shown.js';
 
 export class Head {
-  /// `options`: drawer(), rename(title), entries() of the menu, wire(), now(), compact(),
+  /// `options`: drawer(), rename(id, title), entries() of the menu, wire(), now(), compact(),
   /// refresh(), id().
   constructor(container, options) {
     this.options = options;
@@ -106,7 +106,14 @@ export class Head {
     this.state.title = told.canRetry ? 'Try again now' : told.text;
   }
 
+  /// The session is left: what was not finished is not taken.
+  leave() {
+    this.edited(false);
+  }
+
   edit() {
+    // The title that is written is this session's, whichever is open when it is done.
+    this.edits = this.options.id();
     this.titleButton.hidden = true;
     this.input.hidden = false;
     this.input.value = this.given;
@@ -121,7 +128,7 @@ export class Head {
     const title = this.input.value.trim();
     if (taken && title && title !== this.given) {
       this.title.textContent = brief(title);
-      this.options.rename(title);
+      this.options.rename(this.edits, title);
     }
     if (document.activeElement === document.body) this.titleButton.focus();
   }

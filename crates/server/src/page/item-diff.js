@@ -79,12 +79,14 @@ export function totalsNode({ added, removed }) {
   );
 }
 
-/// One file's changes; `isAlone` where its name stands right above.
-export function diffNode({ path, to, operation, rows }, { isAlone = false } = {}) {
+/// One file's changes; `isAlone` where its name stands right above, `isWhole` where somebody decides
+/// on them: then no line is cut or folded away.
+export function diffNode({ path, to, operation, rows }, { isAlone = false, isWhole = false } = {}) {
   const shown = folded(
     rows.filter((row) => row.mark !== '…' || row.where !== undefined),
-    3,
+    isWhole ? Infinity : 3,
   );
+  const charsMax = isWhole ? Infinity : LINE_CHARS_MAX;
   const lang = languageOf(to ?? path);
   const body = el('div', {
     class: 'diff-rows',
@@ -96,7 +98,7 @@ export function diffNode({ path, to, operation, rows }, { isAlone = false } = {}
   let at = 0;
   const show = (count) => {
     const until = Math.min(shown.length, at + count);
-    for (; at < until; at += 1) body.append(row(shown, at, lang));
+    for (; at < until; at += 1) body.append(row(shown, at, lang, charsMax));
     more.hidden = at >= shown.length;
     more.replaceChildren(
       icon('down'),
@@ -126,7 +128,7 @@ export function diffNode({ path, to, operation, rows }, { isAlone = false } = {}
   );
 }
 
-function row(rows, at, lang) {
+function row(rows, at, lang, charsMax) {
   const { mark, text: line, where, count } = rows[at];
   if (mark === '…') {
     const words =
@@ -147,24 +149,28 @@ function row(rows, at, lang) {
     { class: `diff-row ${kind}` },
     el('span', { class: 'sign', aria: { hidden: 'true' }, text: mark }),
     said && el('span', { class: 'unseen', text: said }),
-    el('code', {}, content(rows, at, lang)),
+    el('code', {}, content(rows, at, lang, charsMax)),
   );
 }
 
 /// The line; where one takes the place of another, the part that differs is marked.
-function content(rows, at, lang) {
+function content(rows, at, lang, charsMax) {
   const { mark, text: whole } = rows[at];
-  const line = whole.slice(0, LINE_CHARS_MAX);
+  const line = whole.slice(0, charsMax);
+  const cut = whole.length > line.length ? '…' : '';
+  // So long a line has no colours and no marks: they would cost more than they tell.
+  if (line.length > LINE_CHARS_MAX) return [plain(line)];
   const other = mark === ' ' ? null : partner(rows, at);
   const part =
     other === null ? null : changedPart(...(mark === '-' ? [line, other] : [other, line]));
-  if (!part) return [...highlighted(line, lang), whole.length > line.length ? '…' : ''];
+  if (!part) return [...highlighted(line, lang), cut];
   const [from, endOld, endNew] = part;
   const to = mark === '-' ? endOld : endNew;
   return [
     ...highlighted(line.slice(0, from), lang),
     el('mark', { text: plain(line.slice(from, to)) }),
     ...highlighted(line.slice(to), lang),
+    cut,
   ];
 }
 

@@ -2,6 +2,7 @@
 
 import { el, icon, iconButton } from './dom.js';
 import { copyButton } from './copy.js';
+import { kept } from './keep.js';
 import { Markdown } from './markdown.js';
 import { count, named, prose } from './shown.js';
 
@@ -80,8 +81,16 @@ export class UserMessage {
   }
 
   get label() {
-    return 'You said';
+    return saidBy(this.item);
   }
+}
+
+/// Who said it, for those who are told: only what bears this person's name, or is on its way from
+/// here, is surely theirs.
+export function saidBy({ by, state }) {
+  const who = named(by);
+  if (who === null) return state === 'sent' ? 'The user said' : 'You said';
+  return by === kept('name', null) ? 'You said' : `${who} said`;
 }
 
 /// A picture of this page's own message; others' are never loaded.

@@ -1,9 +1,11 @@
 // Keys that work anywhere on the page, and the dialog that lists them.
 //
-// Plain letters count only while nobody writes: in a field they are text.
+// Plain letters count only while nobody writes: in a field they are text. A key that is held down
+// counts once.
 
 import { el } from './dom.js';
 import { dialog } from './floats.js';
+import { kept } from './keep.js';
 
 const HELP = [
   [
@@ -55,16 +57,34 @@ export function listen(run, escape, alt) {
       escape(event.target);
       return;
     }
-    if (event.altKey && !event.ctrlKey && !event.metaKey && /^(Key|Digit)/.test(event.code)) {
-      if (alt(event.code.slice(-1).toLowerCase())) event.preventDefault();
+    if (event.altKey) {
+      const letter = withAlt(event, isWriting(event.target));
+      if (letter && alt(letter)) event.preventDefault();
       return;
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || isWriting(event.target)) return;
+    if (event.ctrlKey || event.metaKey || event.repeat || isWriting(event.target)) return;
+    if (!lettersCount()) return;
     const does = run[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!does) return;
     event.preventDefault();
     does();
   });
+}
+
+/// Whether plain letters are shortcuts: who speaks to the computer, or hits keys unawares, has them
+/// off. With Alt they always count.
+export function lettersCount() {
+  return kept('letters', 'on') === 'on';
+}
+
+/// The letter or digit that was pressed with Alt, or null. Where somebody writes, Alt may make
+/// another character of the key, as on a Mac: that is text.
+export function withAlt(event, isWritten) {
+  const { altKey, ctrlKey, metaKey, repeat, isComposing, code, key } = event;
+  if (!altKey || ctrlKey || metaKey || repeat || isComposing || key === 'Dead') return null;
+  if (event.getModifierState?.('AltGraph') || !/^(Key|Digit)/.test(code)) return null;
+  const letter = code.slice(-1).toLowerCase();
+  return isWritten && key.toLowerCase() !== letter ? null : letter;
 }
 
 export function isWriting(node) {

@@ -27,12 +27,14 @@ const byId = (id) => document.getElementById(id);
 
 let about = null;
 let room = null;
+/// The room that is being made: whoever speaks meanwhile speaks there.
+let beginning = null;
 /// The choices for a session that is not there yet.
 let chosen = {};
 
 const head = new Head(byId('head'), {
   drawer: () => drawer.show(true),
-  rename: (title) => actions.retitle(room.id, title),
+  rename: (id, title) => actions.retitle(id, title),
   entries: menuEntries,
   wire: () => showWire(byId('wire').hidden),
   now: () => room?.retryNow(),
@@ -54,7 +56,7 @@ const waits = new Waits(byId('waits'), {
   focusMessage: () => composer.focus(),
   isBusy: () =>
     (isWriting(document.activeElement) &&
-      !(document.activeElement === composer.text && composer.isEmpty)) ||
+      (document.activeElement !== composer.text || composer.isBusy)) ||
     document.querySelector('dialog[open]') !== null,
 });
 const todos = new Todos(byId('todos'));
@@ -95,20 +97,33 @@ function tell(frame) {
   return sent;
 }
 
+/// Says it in the session where it was written, whatever is opened meanwhile; returns the id of that
+/// session, and whether it was sent.
 async function say({ content, images }) {
-  if (!room && !(await begin(content))) return false;
-  const mine = room;
+  const mine = room ?? (await begin(content));
+  if (!mine) return { id: '', isSent: false };
   // What was said before comes first.
   await mine.started;
-  if (room !== mine) return false;
-  if (room.isMissing) beginMissing();
-  if (!room.say(content, images)) return false;
-  if (!room.link.isOpen) announce('The message is sent as soon as the connection is back.');
-  return true;
+  if (mine.closed) {
+    toast('Your message was not sent: you left its session. It is kept there as a draft.', 'warn');
+    return { id: mine.id, isSent: false };
+  }
+  if (mine.isMissing) beginMissing();
+  const isSent = mine.say(content, images);
+  if (isSent && !mine.link.isOpen)
+    announce('The message is sent as soon as the connection is back.');
+  return { id: mine.id, isSent };
 }
 
-/// Makes the session that the first message is for.
-async function begin(content, more = {}) {
+/// The room that the first message is for; null if the server makes none.
+function begin(content, more = {}) {
+  beginning ??= make(content, more).finally(() => {
+    beginning = null;
+  });
+  return beginning;
+}
+
+async function make(content, more) {
   const title = (content.trim().split('\n')[0] || 'Pictures').slice(0, TITLE_CHARACTERS);
   const { mode, agent, model } = { ...chosen, ...more };
   try {
@@ -119,13 +134,15 @@ async function begin(content, more = {}) {
       permission_mode: mode,
       title: more.title ?? title,
     });
+    composer.adopt(made.id);
+    sessions.soon();
+    // Whoever is elsewhere by now is not called back: that room was never entered.
+    if (room || idIn(location.hash) !== '') return { id: made.id, closed: true };
     history.pushState(null, '', hashOf(made.id));
-    composer.moveDraft(made.id);
-    await open(made.id);
-    return true;
+    return open(made.id);
   } catch (error) {
     toast(`The session could not be begun: ${error.message}`, 'bad');
-    return false;
+    return null;
   }
 }
 
@@ -135,9 +152,12 @@ function beginMissing() {
 }
 
 async function suggest({ title, message, agent }) {
-  if (!room && !(await begin(message, { title, agent: agent ?? chosen.agent }))) return;
-  if (agent && room.session.head.agent !== agent) room.send({ type: 'set_agent', agent });
-  room.say(message);
+  if (beginning) return; // The second click of two.
+  const mine = room ?? (await begin(message, { title, agent: agent ?? chosen.agent }));
+  await mine?.started;
+  if (!mine || mine.closed) return;
+  if (agent && mine.session.head.agent !== agent) mine.send({ type: 'set_agent', agent });
+  mine.say(message);
   composer.focus();
 }
 
@@ -156,7 +176,7 @@ function choose(name, value) {
 }
 
 function interrupt() {
-  tell({ type: 'interrupt', reason: 'stopped from the page' });
+  if (tell({ type: 'interrupt', reason: 'stopped from the page' })) waits.stopped();
 }
 
 // Where we are
@@ -182,6 +202,7 @@ function route() {
 
 function leave() {
   closeFloat();
+  head.leave();
   room?.close();
   room = null;
   byId('transcript').replaceChildren();
@@ -233,7 +254,7 @@ function open(id) {
   mine.started = mine.start().then(() => {
     if (room === mine && !mine.isMissing) desk.all();
   });
-  return mine.started;
+  return mine;
 }
 
 function missing(why, status) {
@@ -271,11 +292,14 @@ async function fork(id, at) {
 }
 
 async function archive(row) {
-  const isOpen = room?.id === row.id;
-  const done = await actions.archive(row, () =>
-    isOpen ? Promise.all([wire.open(null), room.close()]) : null,
-  );
-  if (isOpen && room?.id === row.id) done ? go('') : open(row.id);
+  // Whether it is open is known only when the question is answered.
+  let closed = null;
+  const done = await actions.archive(row, () => {
+    if (room?.id !== row.id) return null;
+    closed = room;
+    return Promise.all([wire.open(null), closed.close()]);
+  });
+  if (closed && room === closed) done ? go('') : open(row.id);
   sessions.refresh();
 }
 

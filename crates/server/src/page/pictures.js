@@ -13,46 +13,66 @@ const KINDS = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 export class Pictures {
   /// `refuse(text)` tells what could not be taken; `changed()` that there are more or fewer.
   constructor(container, { refuse, changed }) {
-    Object.assign(this, { container, refuse, changed, list: [], bytesMax: 8 * 1024 * 1024 });
+    Object.assign(this, { container, refuse, changed, bytesMax: 8 * 1024 * 1024 });
+    /// By session: a picture is sent nowhere but where it was attached.
+    this.lists = new Map();
+    this.id = '';
+    this.list = this.of('');
+  }
+
+  of(id) {
+    if (!this.lists.has(id)) this.lists.set(id, []);
+    return this.lists.get(id);
+  }
+
+  open(id) {
+    if (this.list.length === 0) this.lists.delete(this.id);
+    this.id = id;
+    this.list = this.of(id);
+    this.show();
+  }
+
+  /// The session that was not there yet has this id now.
+  adopt(id) {
+    this.lists.delete('');
+    this.lists.set(id, this.list);
+    this.id = id;
   }
 
   async add(files) {
+    const { list } = this;
     for (const file of files) {
       if (!file.type.startsWith('image/'))
         this.refuse(`${file.name} is not a picture; only pictures can be sent.`);
-      else if (this.list.length >= PICTURES_MAX)
+      else if (list.length >= PICTURES_MAX)
         this.refuse(`A message takes at most ${PICTURES_MAX} pictures.`);
-      else await this.take(file);
+      else await this.take(file, list);
     }
     this.show();
   }
 
-  async take(file) {
+  async take(file, list) {
     const url = await readable(file).catch(() => null);
     if (!url) return this.refuse(`${file.name || 'The picture'} cannot be read as a picture.`);
-    const bytes = this.bytes() + url.length;
+    const bytes = url.length + list.reduce((sum, picture) => sum + picture.url.length, 0);
     // The message's own words and the frame around it need a little room too.
     if (bytes > this.bytesMax * 0.9)
       return this.refuse(
         `${file.name || 'The picture'} is too large: a message may have ${size(this.bytesMax)}.`,
       );
-    this.list.push({ name: file.name || 'picture', url });
-  }
-
-  bytes() {
-    return this.list.reduce((sum, picture) => sum + picture.url.length, 0);
+    list.push({ name: file.name || 'picture', url });
   }
 
   /// Takes the pictures out, as `user_message` wants them.
   taken() {
     const images = this.list.map(({ url }) => ({ image_url: url }));
-    this.list = [];
+    this.list.length = 0;
     this.show();
     return images;
   }
 
-  putBack(images) {
-    this.list.push(...images.map(({ image_url: url }) => ({ name: 'picture', url })));
+  putBack(id, images) {
+    this.of(id).push(...images.map(({ image_url: url }) => ({ name: 'picture', url })));
     this.show();
   }
 

@@ -1,4 +1,4 @@
-// What a person chooses for this browser: the theme, how Enter works, their name.
+// What a person chooses for this browser: the theme, how Enter and letters work, their name.
 
 import { el } from './dom.js';
 import { keep, kept } from './keep.js';
@@ -62,6 +62,16 @@ export function settings(about, changed) {
         ],
         kept('enter', 'sends'),
         (value) => keep('enter', value),
+      ),
+      radios(
+        'Single letters as shortcuts',
+        'set-letters',
+        [
+          ['on', 'Work while you write nowhere'],
+          ['off', 'Off; only with Alt, for what waits for you'],
+        ],
+        kept('letters', 'on'),
+        (value) => keep('letters', value),
       ),
       el(
         'label',

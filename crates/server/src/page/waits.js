@@ -6,13 +6,24 @@
 import { el, clear, iconButton, announce } from './dom.js';
 import { approvalCard } from './wait-approval.js';
 import { questionCard } from './wait-question.js';
+import { isWriting, lettersCount } from './keys.js';
 import { isLocked } from './locked.js';
 import { planCard } from './wait-plan.js';
 
 // Whoever is typing is not interrupted: keys of a card that came just now count for nothing.
 const SETTLING_MS = 600;
+// And longer where the card before it was being written in.
+const WRITING_MS = 3_000;
+// What a card may have a key for is never one of the page's own keys there.
+const KEYS = /^[yanse0-9]$/i;
 
 const CARDS = { approval: approvalCard, question: questionCard, plan: planCard };
+
+const ANSWERS = new Set([
+  'permission_response',
+  'user_question_response',
+  'plan_approval_response',
+]);
 
 const WORDS = {
   allow: 'allowed',
@@ -31,8 +42,9 @@ export class Waits {
     this.options = options;
     this.session = null;
     this.shown = null; // {id, frame, card}
-    /// Requests that were answered here, and those of which an explanation was asked.
-    this.mine = new Set();
+    /// What was answered here, by request: the decision it must have led to, or null for any.
+    this.mine = new Map();
+    /// Requests of which an explanation was asked.
     this.explained = new Set();
     this.keysFrom = 0;
     container.addEventListener('keydown', (event) => this.key(event));
@@ -73,13 +85,16 @@ export class Waits {
 
   /// The server did not take something: an answer may be given anew.
   refused() {
-    if (this.shown && isLocked(this.shown.card.node)) this.show(this.shown.id);
+    if (!this.shown || !isLocked(this.shown.card.node)) return;
+    this.mine.delete(this.shown.id);
+    this.show(this.shown.id);
   }
 
   show(id) {
     const wait = this.session.waits.get(id);
     const again = this.shown?.id === id;
     const had = this.container.contains(document.activeElement);
+    const wasWriting = had && isWriting(document.activeElement);
     const card = CARDS[wait.kind](wait, {
       cwd: this.session.head?.cwd,
       mode: this.session.head?.mode,
@@ -92,7 +107,7 @@ export class Waits {
     this.number();
     if (!again) {
       announce(`${card.says}. ${card.keys ?? ''}`, true);
-      this.keysFrom = performance.now() + SETTLING_MS;
+      this.keysFrom = performance.now() + (wasWriting ? WRITING_MS : SETTLING_MS);
     }
     if (had || !this.options.isBusy()) card.node.focus({ preventScroll: true });
   }
@@ -122,14 +137,25 @@ export class Waits {
 
   answer(id, frame) {
     const sent = this.options.send(frame);
-    if (sent && frame.decision === 'explain') this.explained.add(id);
-    if (sent) this.mine.add(id);
+    if (!sent) return sent;
+    if (frame.decision === 'explain') this.explained.add(id);
+    else if (frame.type === 'cancel') this.mine.set(id, 'withdrawn');
+    else if (ANSWERS.has(frame.type)) this.mine.set(id, frame.decision ?? null);
+    if (frame.decision === 'deny_stop') this.stopped();
     return sent;
+  }
+
+  /// The turn is stopped from here: what still waits is withdrawn by that, and by nobody else.
+  stopped() {
+    for (const id of this.session?.waits.keys() ?? [])
+      if (!this.mine.has(id)) this.mine.set(id, 'withdrawn');
   }
 
   /// What to tell of a wait that somebody else settled, or null.
   settled({ request_id: id, decision, by }) {
-    if (this.mine.delete(id)) return null;
+    const mine = this.mine.get(id);
+    this.mine.delete(id);
+    if (mine === null || mine === decision) return null;
     const who = !by || isNobody(by) ? 'in another client' : `by ${by}`;
     return `${capital(WORDS[decision] ?? decision)} ${who}`;
   }
@@ -141,10 +167,12 @@ export class Waits {
   }
 
   key(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || isField(event.target)) return;
-    // What a card does not take yet is not for the page's own keys either.
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (isWriting(event.target)) return;
+    // What a card does not take, or not yet, is not for the page's own keys either.
     const isEarly = performance.now() < this.keysFrom && /^[a-z0-9]$/i.test(event.key);
-    if (this.press(event.key) || isEarly) {
+    const isTaken = !event.repeat && lettersCount() && this.press(event.key);
+    if (isTaken || isEarly || KEYS.test(event.key)) {
       event.preventDefault();
       event.stopPropagation();
     }
@@ -154,14 +182,6 @@ export class Waits {
 /// Who gave no name is named by the dialect that was spoken.
 export function isNobody(by) {
   return by.startsWith('a client of ');
-}
-
-function isField(node) {
-  return (
-    node instanceof HTMLTextAreaElement ||
-    (node instanceof HTMLInputElement && !['radio', 'checkbox', 'button'].includes(node.type)) ||
-    node instanceof HTMLSelectElement
-  );
 }
 
 function capital(words) {
