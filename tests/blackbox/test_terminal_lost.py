@@ -199,3 +199,29 @@ def test_a_slow_server_does_not_hold_the_keys(t):
     finally:
         os.kill(server.process.pid, signal.SIGCONT)
     terminal.has("/open goes on with one")
+
+
+def test_a_server_that_has_lost_the_session_is_4_in_a_pipe(t):
+    server = t.server(store=False)
+    run = Piped(t, server, "--json", LONG)
+    run.lines(run.process.stdout, '"assistant_message"')
+    server.kill()
+    t.server("--addr", server.address, store=False)
+    code, _, err = run.rest()
+    eq(code, 4, "exit status")
+    assert "no longer has this session" in err, err
+
+
+def test_a_server_that_has_lost_the_session_is_told_in_a_terminal(t):
+    server = t.server(store=False)
+    terminal = open_terminal(t, server=server)
+    terminal.say("run: touch a")
+    terminal.shows("y allow")
+    server.kill()
+    terminal.shows("the connection is lost")
+    t.server("--addr", server.address, store=False)
+    terminal.has("the server no longer has this session as it was")
+    # What was asked is gone, and so is the turn.
+    terminal.shows_no("y allow")
+    terminal.shows_no("waiting for you")
+    terminal.turn("say: on we go")

@@ -250,13 +250,7 @@ impl Chat {
     /// Goes over to a session: what was, then what comes.
     fn show(&mut self, id: &str, past: Past) {
         let Past { frames, is_cut, since } = past;
-        let (mode, model) = (std::mem::take(&mut self.story.mode), self.story.model.clone());
-        let agent = self.story.agent.clone();
-        self.story = Story::new(&self.own);
-        (self.story.mode, self.story.model, self.story.agent) = (mode, model, agent);
-        self.writing = Writing::Message;
-        self.armed_at = None;
-        self.letter = None;
+        self.reset_story();
         self.done.push(Line::new());
         self.done.push(Line::of("session ", Style::DIM).and(id, Style::BOLD));
         if is_cut {
@@ -277,6 +271,20 @@ impl Chat {
             // It was said to another session.
             Some(_) => self.outbox.clear(),
         }
+    }
+
+    /// An empty story with the settings of the one before; what was asked is gone with it.
+    fn reset_story(&mut self) {
+        let before = std::mem::replace(&mut self.story, Story::new(&self.own));
+        self.story.mode = before.mode;
+        self.story.model = before.model;
+        self.story.agent = before.agent;
+        if std::mem::take(&mut self.writing) != Writing::Message {
+            // It was an answer to what is gone.
+            self.editor.set("");
+        }
+        self.armed_at = None;
+        self.letter = None;
     }
 
     async fn go(&mut self, mut signals: Signals) -> Exit {

@@ -174,6 +174,11 @@ impl Pipe {
                 }
                 None
             }
+            Told::Anew => {
+                let problem = "the server no longer has this session; it was started anew without \
+                               what was said, so no answer comes";
+                Some(complain(Exit::Lost, problem))
+            }
             Told::Lost { why, .. } => {
                 if !std::mem::replace(&mut self.lost, true) {
                     tell(&format!("the connection is lost ({why}); trying again"));

@@ -19,6 +19,7 @@ impl Chat {
                 self.connection = Connection::Up;
                 self.story.unanswer();
             }
+            Told::Anew => self.begin_anew(),
             Told::Lost { why, again_in } => {
                 self.connection = Connection::Down { why, again_at: Instant::now() + again_in };
             }
@@ -30,6 +31,17 @@ impl Chat {
                 self.done.extend(lines);
             }
         }
+    }
+
+    /// The server no longer has what is on the screen; what it has is shown below it.
+    fn begin_anew(&mut self) {
+        let lines = self.story.complain(
+            "the server no longer has this session as it was; it begins anew, and the model knows \
+             nothing of what stands above",
+        );
+        self.done.extend(lines);
+        self.reset_story();
+        self.connection = Connection::Connecting;
     }
 
     fn event(&mut self, event: Event) {
