@@ -18,6 +18,7 @@ impl Chat {
                 }
                 self.connection = Connection::Up;
                 self.story.unanswer();
+                self.say_settings();
             }
             Told::Anew => self.begin_anew(),
             Told::Lost { why, again_in } => {
@@ -29,6 +30,9 @@ impl Chat {
                 self.session = None;
                 let lines = self.story.complain(&format!("the session cannot be reached: {why}"));
                 self.done.extend(lines);
+                // Nothing of it runs or is asked any more, as far as can be known here.
+                self.reset_story();
+                self.take_back();
             }
         }
     }
