@@ -226,3 +226,18 @@ def test_plans_are_approved_or_sent_back(t):
     terminal.shows("y approve the plan")
     terminal.key("y")
     terminal.has("✓ allowed")
+
+
+def test_an_answer_is_withdrawn_at_once(t):
+    terminal = asked(t)
+    for key in ("C-c", "Escape"):
+        terminal.key("y", key)
+        terminal.shows("not answered", KEYS)
+        # It is no hint of a moment ago the next time.
+        terminal.key("C-l")
+        terminal.shows_no("not answered")
+    eq(files(t), [], "files")
+    terminal.shows(KEYS)
+    terminal.key("y")
+    terminal.has("✓ allowed", "\nrest\n", "tokens in")
+    eq(files(t), ["a"], "files")

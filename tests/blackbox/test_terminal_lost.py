@@ -199,3 +199,97 @@ def test_a_slow_server_does_not_hold_the_keys(t):
     finally:
         os.kill(server.process.pid, signal.SIGCONT)
     terminal.has("/open goes on with one")
+
+
+def test_a_server_that_has_lost_the_session_is_4_in_a_pipe(t):
+    server = t.server(store=False)
+    run = Piped(t, server, "--json", LONG)
+    run.lines(run.process.stdout, '"assistant_message"')
+    server.kill()
+    t.server("--addr", server.address, store=False)
+    code, _, err = run.rest()
+    eq(code, 4, "exit status")
+    assert "no longer has this session" in err, err
+
+
+def test_a_server_that_has_lost_the_session_is_told_in_a_terminal(t):
+    server = t.server(store=False)
+    terminal = open_terminal(t, server=server)
+    terminal.say("run: touch a")
+    terminal.shows("y allow")
+    server.kill()
+    terminal.shows("the connection is lost")
+    t.server("--addr", server.address, store=False)
+    terminal.has("the server no longer has this session as it was")
+    # What was asked is gone, and so is the turn.
+    terminal.shows_no("y allow")
+    terminal.shows_no("waiting for you")
+    terminal.turn("say: on we go")
+
+
+def test_what_was_not_sent_to_a_session_that_cannot_be_reached_comes_back(t):
+    server = t.server()
+    terminal = open_terminal(t, server=server)
+    terminal.say("run: touch a")
+    terminal.shows("y allow")
+    server.kill()
+    terminal.shows("the connection is lost")
+    terminal.say("say: meanwhile")
+    terminal.shows("sending: say: meanwhile")
+    # It does not let this client in any more.
+    t.server("--addr", server.address, env={"POLYLOOP_TOKEN": "a-token-of-some-length"})
+    terminal.has("the session cannot be reached")
+    terminal.shows("› say: meanwhile")
+    for gone in ("sending:", "y allow", "waiting for you"):
+        terminal.shows_no(gone)
+
+
+def test_a_session_is_not_left_while_a_message_is_on_its_way(t):
+    server = t.server()
+    terminal = open_terminal(t, server=server)
+    terminal.turn("say: before")
+    session = only_session(server)
+    server.kill()
+    terminal.shows("the connection is lost")
+    terminal.say("say: meanwhile")
+    terminal.shows("sending: say: meanwhile")
+    for command in ("/new", "/fork", f"/open {session}"):
+        terminal.say(command)
+        terminal.shows("a message is still being sent", "sending: say: meanwhile")
+        terminal.key("C-l")
+        terminal.shows_no("a message is still being sent")
+    server = t.server("--addr", server.address)
+    terminal.has("› say: meanwhile", "\nmeanwhile\n")
+    eq(only_session(server), session, "the session")
+
+
+def test_what_is_set_while_the_session_is_made_holds_for_its_first_message(t):
+    server = t.server()
+    terminal = open_terminal(t, server=server)
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        terminal.say("/mode acceptEdits")
+        terminal.say("/agent dup")
+        terminal.say("say: hello")
+        terminal.shows("sending: say: hello")
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+    seen = terminal.has("the agent is dup now", "› say: hello", "\nhello\n", "✓ ")
+    assert seen.index("the agent is dup now") < seen.index("› say: hello"), seen
+    terminal.shows("acceptEdits · offline · dup")
+    only_session(server)
+
+
+def test_another_request_that_fails_is_no_failed_session(t):
+    server = t.server()
+    terminal = open_terminal(t, server=server)
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        terminal.say("/open none")
+        terminal.say("say: hello")
+        terminal.shows("sending: say: hello")
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+    terminal.has("✗", "› say: hello", "\nhello\n")
+    terminal.shows_no("sending:")
+    only_session(server)

@@ -41,7 +41,7 @@ def test_the_message_comes_from_arguments_and_standard_input(t):
     server = t.server()
     eq(piped(t, server, stdin="say: from input")[:2], (0, "from input\n"))
     eq(piped(t, server, "say:", "from", "words")[:2], (0, "from words\n"))
-    code, out, err = piped(t, server, "think: about this", stdin="say: both\n")
+    code, out, err = piped(t, server, "think: about this", "-", stdin="say: both\n")
     eq((code, out), (0, "both\n"))
     said = server.client(f"/unified?session_id={session_of(err)}&since=0", checked=False)
     started = said.until("turn_started")[-1]
@@ -195,13 +195,28 @@ def test_ctrl_c_interrupts_the_turn_and_is_130(s):
 def test_a_busy_session_is_waited_for(s):
     server = s.server()
     client = s.unified(session="busy")
-    request = client.asked("run: touch a\nsay: other")
+    request = client.asked("run: until test -e go; do sleep 0.1; done\nsay: other")
+    client.decide(request, "allow")
+    client.until("approval_settled")
     run = Piped(s.t, server, "--session", "busy", "say: mine")
     client.until("message_queued")
-    client.decide(request, "allow")
+    (s.t.work / "go").touch()
     code, out, err = run.end()
     eq((code, out), (0, "mine\n"))
     assert "waits for its turn" in err, err
+
+
+@talks
+def test_a_message_behind_what_is_asked_is_taken_back(s):
+    server = s.server()
+    client = s.unified(session="busy")
+    request = client.asked("run: touch a\nsay: other")
+    code, out, err = piped(s.t, server, "--session", "busy", "say: mine")
+    eq((code, out), (3, ""))
+    assert "waits for somebody's answer (Bash)" in err and "was not said" in err, err
+    client.until("message_dropped")
+    client.decide(request, "allow")
+    client.until_end()
     eq(files(s.t), ["a"], "what others are asked is not denied")
 
 
@@ -209,13 +224,15 @@ def test_a_busy_session_is_waited_for(s):
 def test_a_waiting_message_that_is_taken_out_is_5(s):
     server = s.server()
     client = s.unified(session="busy")
-    request = client.asked("run: touch a")
+    request = client.asked("run: until test -e go; do sleep 0.1; done")
+    client.decide(request, "allow")
+    client.until("approval_settled")
     run = Piped(s.t, server, "--session", "busy", "say: mine")
     queued = client.until("message_queued")[-1]
     client.send("cancel", target_id=queued["message_id"])
     code, out, _ = run.end()
     eq((code, out), (5, ""))
-    client.decide(request, "deny")
+    (s.t.work / "go").touch()
     client.until_end()
 
 
@@ -237,6 +254,9 @@ def test_hostile_output_on_a_terminal_and_exact_output_in_a_pipe(t):
     terminal = Terminal(t, server, shell=True)
     terminal.say(f"{Piped.program(t)} chat < {t.dir}/message")
     terminal.shows("\na␛[2J␛]0;pwned␇b")
+    (t.dir / "message").write_text("say: c\x9b2J\u202ed\x7f")
+    terminal.say(f"{Piped.program(t)} chat --json < {t.dir}/message")
+    terminal.has(r'"text":"c\u009b2J\u202ed\u007f')
 
 
 @talks
@@ -259,11 +279,24 @@ def test_a_message_that_is_too_long_is_not_sent(t):
 
 def test_a_wait_for_input_is_told(t):
     server = t.server()
-    run = Piped(t, server, "say: x", stdin=subprocess.PIPE)
+    run = Piped(t, server, "say: x", "-", stdin=subprocess.PIPE)
     told = run.process.stderr.readline()
     assert "standard input" in told, told
     run.process.stdin.close()
     eq(run.rest()[:2], (0, "x\n"))
+
+
+def test_words_leave_standard_input_to_others(t):
+    server = t.server()
+    run = Piped(t, server, "say: x", stdin=subprocess.PIPE)
+    # Its input stays open, and is not waited for.
+    out = run.process.stdout.read()
+    eq((run.process.wait(60), out), (0, "x\n"))
+    loop = 'while read -r word; do "$0" chat "say: $word"; done'
+    done = subprocess.run(["sh", "-c", loop, Piped.program(t)], input="one\ntwo\nthree\n",
+                          env=environment(t, server), cwd=t.start, capture_output=True, text=True,
+                          timeout=60)
+    eq(done.stdout, "one\ntwo\nthree\n", "every line of the loop")
 
 
 def test_the_help_says_how_it_ends(t):

@@ -69,8 +69,10 @@ const CHAT_ABOUT: &str = "\
 Talk to a server in this terminal, or from a script.
 
 In a terminal it is a conversation: /help lists what can be said. Without one the message comes \
-from the arguments and standard input, the answer goes to standard output and everything else to \
-standard error. Nobody is asked then: what needs leave is denied, and the model is told so.
+from the arguments, or from standard input if there are none; with - among them from both. The \
+answer goes to standard output and everything else to standard error. Nobody is asked then: what \
+needs leave is denied, and the model is told so; a message that would wait for somebody's answer \
+is taken back.
 
 Exit status: 0 done, 1 the turn failed, 2 wrong usage, 3 something was denied because nobody could \
 be asked, 4 no server was reached or the connection is lost for good, 5 interrupted elsewhere, 130 \
@@ -81,7 +83,7 @@ Examples:
   polyloop chat
   polyloop chat --session demo
   polyloop chat 'What does this project do?' > answer.txt
-  git diff | polyloop chat 'Review this'
+  git diff | polyloop chat 'Review this' -
   POLYLOOP_TOKEN=… polyloop chat --url https://agent.example.org";
 
 /// One agent server that every client can talk to.
@@ -140,7 +142,7 @@ pub enum Command {
 
 #[derive(Clone, clap::Args)]
 pub struct ChatArgs {
-    /// What to say
+    /// What to say; without a terminal - stands for standard input
     pub message: Vec<String>,
     /// Go on with this session [otherwise: a new one]
     #[arg(long, value_name = "ID")]

@@ -26,7 +26,7 @@ use crate::link::{Link, Patience, Told};
 use crate::past::Past;
 use crate::rest::{self, Trouble};
 use crate::screen::Screen;
-use crate::slash::Known;
+use crate::slash::{Known, Slash};
 use crate::story::{Moment, Story};
 use crate::style::{Colours, Line, Style};
 use crate::wire::{Event, message};
@@ -36,8 +36,6 @@ use crate::{Exit, Options, SIGCONT, SIGHUP, SIGINT, SIGTERM, complain, own_name,
 const TICK: Duration = Duration::from_millis(120);
 /// What comes together is drawn together.
 const DRAW: Duration = Duration::from_millis(25);
-/// What follows an escape belongs to it if it comes as fast.
-const ESCAPE: Duration = Duration::from_millis(40);
 /// A key that was on its way before something was asked does not answer it.
 const ARMING: Duration = Duration::from_millis(200);
 /// A letter that is followed by another as fast begins a line and is no answer.
@@ -115,6 +113,9 @@ pub(crate) enum Done {
     Says(String),
     Nothing,
     Failed(String),
+    /// A session for what is to be sent.
+    Made(String),
+    NotMade(String),
 }
 
 /// What a line that is written is for.
@@ -174,6 +175,8 @@ pub(crate) struct Chat {
     letter: Option<(char, Instant)>,
     /// A session is being made for what is to be sent.
     making: bool,
+    /// What is to be set in it then.
+    settings: Vec<Slash>,
     finished: mpsc::UnboundedReceiver<Done>,
     finish: mpsc::UnboundedSender<Done>,
     /// The loop ends with this.
@@ -220,6 +223,7 @@ impl Chat {
             armed_at: None,
             letter: None,
             making: false,
+            settings: Vec::new(),
             finished,
             finish,
             exit: None,
@@ -250,13 +254,7 @@ impl Chat {
     /// Goes over to a session: what was, then what comes.
     fn show(&mut self, id: &str, past: Past) {
         let Past { frames, is_cut, since } = past;
-        let (mode, model) = (std::mem::take(&mut self.story.mode), self.story.model.clone());
-        let agent = self.story.agent.clone();
-        self.story = Story::new(&self.own);
-        (self.story.mode, self.story.model, self.story.agent) = (mode, model, agent);
-        self.writing = Writing::Message;
-        self.armed_at = None;
-        self.letter = None;
+        self.reset_story();
         self.done.push(Line::new());
         self.done.push(Line::of("session ", Style::DIM).and(id, Style::BOLD));
         if is_cut {
@@ -269,14 +267,26 @@ impl Chat {
         self.armed_at = self.story.is_asked().then(|| Instant::now() + ARMING);
         let link = Link::open(self.address.clone(), id, since, Patience::Endless);
         self.link = Some(link);
-        let left = self.session.replace(id.to_owned());
+        self.session = Some(id.to_owned());
         self.connection = Connection::Connecting;
         self.making = false;
-        match left {
-            None => self.say_outbox(),
-            // It was said to another session.
-            Some(_) => self.outbox.clear(),
+        if self.settings.is_empty() {
+            self.say_outbox();
         }
+    }
+
+    /// An empty story with the settings of the one before; what was asked is gone with it.
+    fn reset_story(&mut self) {
+        let before = std::mem::replace(&mut self.story, Story::new(&self.own));
+        self.story.mode = before.mode;
+        self.story.model = before.model;
+        self.story.agent = before.agent;
+        if std::mem::take(&mut self.writing) != Writing::Message {
+            // It was an answer to what is gone.
+            self.editor.set("");
+        }
+        self.armed_at = None;
+        self.letter = None;
     }
 
     async fn go(&mut self, mut signals: Signals) -> Exit {
@@ -298,7 +308,7 @@ impl Chat {
                     Some(read) => {
                         let keys = self.keys.push(&read);
                         keys.into_iter().for_each(|key| self.key(key));
-                        escape_at = self.keys.is_waiting().then(|| Instant::now() + ESCAPE);
+                        escape_at = self.keys.patience().map(|time| Instant::now() + time);
                         draw_at = Some(Instant::now());
                     }
                 },

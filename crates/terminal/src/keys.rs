@@ -2,6 +2,8 @@
 //!
 //! Total: what is no key that we know is dropped, and a paste is text, whatever stands in it.
 
+use std::time::Duration;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
     Char(char),
@@ -29,10 +31,18 @@ const PASTE_BEGIN: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 /// A longer sequence is no key.
 const SEQUENCE_BYTES_MAX: usize = 32;
+/// What is pasted beyond that is dropped; no server takes such a message.
+const PASTE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// What follows an escape belongs to it if it comes as fast.
+const ESCAPE: Duration = Duration::from_millis(40);
+/// A paste whose end is lost is over when nothing comes for so long.
+const PASTE_SILENCE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Default)]
 pub struct Keys {
     bytes: Vec<u8>,
+    /// What has come of a paste that is not over.
+    paste: Option<Vec<u8>>,
 }
 
 enum Found {
@@ -48,26 +58,70 @@ impl Keys {
         self.read(false)
     }
 
-    /// Whether an escape waits for what may follow.
-    pub fn is_waiting(&self) -> bool {
-        !self.bytes.is_empty() && !self.bytes.starts_with(PASTE_BEGIN)
+    /// How long what has begun may wait for what follows, if something has.
+    pub fn patience(&self) -> Option<Duration> {
+        match &self.paste {
+            Some(_) => Some(PASTE_SILENCE),
+            None => (!self.bytes.is_empty()).then_some(ESCAPE),
+        }
     }
 
     /// Nothing followed.
     pub fn timed_out(&mut self) -> Vec<Key> {
+        if self.paste.is_some() {
+            let all = self.bytes.len();
+            self.take_pasted(all);
+            return self.end_paste().into_iter().collect();
+        }
         self.read(true)
+    }
+
+    /// Takes what belongs to the paste; its key when it is over. Each byte is looked at once.
+    fn read_paste(&mut self) -> Option<Key> {
+        let end = self.bytes.windows(PASTE_END.len()).position(|window| window == PASTE_END);
+        let Some(end) = end else {
+            // The last bytes may be the beginning of its end.
+            self.take_pasted((self.bytes.len() + 1).saturating_sub(PASTE_END.len()));
+            return None;
+        };
+        self.take_pasted(end);
+        self.bytes.drain(..PASTE_END.len());
+        self.end_paste()
+    }
+
+    fn take_pasted(&mut self, count: usize) {
+        let taken = self.bytes.drain(..count);
+        if let Some(paste) = &mut self.paste {
+            paste.extend(taken.take(PASTE_BYTES_MAX.saturating_sub(paste.len())));
+        }
+    }
+
+    fn end_paste(&mut self) -> Option<Key> {
+        let bytes = self.paste.take()?;
+        Some(Key::Paste(pasted(&String::from_utf8_lossy(&bytes))))
     }
 
     fn read(&mut self, is_all: bool) -> Vec<Key> {
         let mut keys = Vec::new();
         loop {
+            if self.paste.is_none() && self.bytes.starts_with(PASTE_BEGIN) {
+                self.bytes.drain(..PASTE_BEGIN.len());
+                self.paste = Some(Vec::new());
+            }
+            if self.paste.is_some() {
+                match self.read_paste() {
+                    Some(key) => keys.push(key),
+                    None => return keys,
+                }
+                continue;
+            }
             let used = match find(&self.bytes) {
                 Found::Key(key, used) => {
                     keys.push(key);
                     used
                 }
                 Found::Nothing(used) => used,
-                Found::More if is_all && self.is_waiting() => {
+                Found::More if is_all && !self.bytes.is_empty() => {
                     // A lone escape is a key; half a character is nothing.
                     if self.bytes[0] == 0x1b {
                         keys.push(Key::Esc);
@@ -117,9 +171,6 @@ fn character(bytes: &[u8]) -> Found {
 }
 
 fn escape(bytes: &[u8]) -> Found {
-    if bytes.starts_with(PASTE_BEGIN) {
-        return paste(bytes);
-    }
     match bytes {
         [_] => Found::More,
         [_, b'[', ..] => sequence(bytes),
@@ -136,15 +187,6 @@ fn escape(bytes: &[u8]) -> Found {
         [_, byte @ 0x20..0x7f, ..] => Found::Key(Key::Alt(*byte as char), 2),
         _ => Found::Key(Key::Esc, 1),
     }
-}
-
-fn paste(bytes: &[u8]) -> Found {
-    let inner = &bytes[PASTE_BEGIN.len()..];
-    let Some(end) = inner.windows(PASTE_END.len()).position(|window| window == PASTE_END) else {
-        return Found::More;
-    };
-    let text = String::from_utf8_lossy(&inner[..end]);
-    Found::Key(Key::Paste(pasted(&text)), PASTE_BEGIN.len() + end + PASTE_END.len())
 }
 
 /// Line breaks as ours, and no other control characters than tabs.
@@ -227,7 +269,7 @@ mod tests {
     fn a_sequence_may_come_in_pieces() {
         let mut reader = Keys::default();
         assert!(reader.push(b"\x1b").is_empty());
-        assert!(reader.is_waiting());
+        assert_eq!(reader.patience(), Some(ESCAPE));
         assert_eq!(reader.push(b"[D"), [Key::Left]);
         assert!(reader.push(&"語".as_bytes()[..2]).is_empty());
         assert_eq!(reader.push(&"語".as_bytes()[2..]), [Key::Char('語')]);
@@ -239,8 +281,36 @@ mod tests {
         assert_eq!(keys(paste), [Key::Paste("y\nrm[A".into()), Key::Char('z')]);
         let mut reader = Keys::default();
         assert!(reader.push(b"\x1b[200~half").is_empty());
-        assert!(reader.timed_out().is_empty(), "a paste takes as long as it takes");
-        assert_eq!(reader.push(b"\x1b[201~"), [Key::Paste("half".into())]);
+        assert_eq!(reader.patience(), Some(PASTE_SILENCE));
+        assert!(reader.push(b"\x1b[20").is_empty());
+        assert_eq!(reader.push(b"1~"), [Key::Paste("half".into())]);
+        assert_eq!(reader.patience(), None);
+    }
+
+    #[test]
+    fn a_paste_without_an_end_is_over_after_silence() {
+        let mut reader = Keys::default();
+        assert!(reader.push(b"\x1b[200~half\x1b").is_empty());
+        assert_eq!(reader.timed_out(), [Key::Paste("half".into())]);
+        assert_eq!(reader.push(b"x"), [Key::Char('x')]);
+    }
+
+    #[test]
+    fn two_pastes_are_two() {
+        let pastes = b"\x1b[200~a\x1b[201~\x1b[200~b\x1b[201~";
+        assert_eq!(keys(pastes), [Key::Paste("a".into()), Key::Paste("b".into())]);
+    }
+
+    #[test]
+    fn a_huge_paste_is_cut_and_no_key() {
+        let mut reader = Keys::default();
+        reader.push(PASTE_BEGIN);
+        for _ in 0..=PASTE_BYTES_MAX / 4096 {
+            assert!(reader.push(&[b'y'; 4096]).is_empty());
+            assert!(reader.bytes.len() < PASTE_END.len(), "what was looked at is kept apart");
+        }
+        let [Key::Paste(text)] = &reader.push(PASTE_END)[..] else { panic!("no paste") };
+        assert_eq!(text.len(), PASTE_BYTES_MAX);
     }
 
     #[test]
@@ -255,7 +325,7 @@ mod tests {
             let mut reader = Keys::default();
             reader.push(&bytes);
             reader.timed_out();
-            prop_assert!(!reader.is_waiting());
+            prop_assert_eq!(reader.patience(), None);
         }
     }
 }

@@ -28,7 +28,8 @@ use address::{Address, URL_DEFAULT, is_session_id};
 use serde_json::Value;
 
 /// What the command line says.
-#[derive(Clone, Debug, Default)]
+// No Debug: there is the token in it.
+#[derive(Clone, Default)]
 pub struct Options {
     pub session: Option<String>,
     /// Make the session that is named.
@@ -73,7 +74,7 @@ const SIGINT: u8 = 2;
 const SIGPIPE: u8 = 13;
 const SIGHUP: u8 = 1;
 const SIGTERM: u8 = 15;
-const SIGCONT: i32 = 18;
+const SIGCONT: i32 = rustix::process::Signal::CONT.as_raw();
 
 /// Talks until the user leaves, or until the answer is there.
 pub fn run(options: Options) -> ExitCode {

@@ -26,6 +26,8 @@ const WAIT_MAX: Duration = Duration::from_secs(15);
 /// Frames that may wait for the screen; then the socket is not read.
 const FRAMES_WAITING_MAX: usize = 256;
 const FRAME_BYTES_MAX: usize = 256 * 1024 * 1024;
+/// The question whose answer comes behind everything that was missed.
+const CAUGHT_UP: &str = "caught-up";
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -35,6 +37,9 @@ pub enum Told {
     Frame(String),
     /// It is up, and everything that was missed has come.
     Up,
+    /// The server has less of the session than was seen: what was shown is gone there. All that it
+    /// has comes from the beginning.
+    Anew,
     /// It is down, and is tried again after a while.
     Lost {
         why: String,
@@ -123,6 +128,8 @@ struct Keeper {
 /// Why a connection is over.
 enum Over {
     Lost(String),
+    /// The server has less of the session than we have seen.
+    Anew,
     /// It makes no sense to try again.
     Refused(String),
     /// Nobody wants it any more.
@@ -137,6 +144,14 @@ impl Keeper {
             let why = match self.connection(&mut tries, &mut down_since).await {
                 Over::Left => return,
                 Over::Refused(why) => return self.give_up(why).await,
+                Over::Anew => {
+                    // Now everything is wanted; nothing can be before that.
+                    self.place = "0".to_owned();
+                    if self.told.send(Told::Anew).await.is_err() {
+                        return;
+                    }
+                    continue;
+                }
                 Over::Lost(why) => why,
             };
             let since = *down_since.get_or_insert_with(Instant::now);
@@ -181,8 +196,7 @@ impl Keeper {
             Ok(socket) => socket,
             Err(over) => return over,
         };
-        // Its answer comes behind everything that was missed.
-        let question = message("get_context", "caught-up", json!({}));
+        let question = message("get_context", CAUGHT_UP, json!({}));
         if let Err(error) = socket.send(Message::text(question)).await {
             return Over::Lost(error.to_string());
         }
@@ -198,9 +212,14 @@ impl Keeper {
                     };
                     let Some(frame) = frame else { continue };
                     let head = Head::read(&frame);
+                    if self.is_anew(&head) {
+                        return Over::Anew;
+                    }
                     self.note(&head);
-                    let answer = matches!(head.kind.as_str(), "context_info" | "error");
-                    if answer && !caught_up {
+                    if !caught_up && head.refuses(CAUGHT_UP) {
+                        return Over::Lost("the server cannot tell how it stands".to_owned());
+                    }
+                    if !caught_up && head.kind == "context_info" {
                         caught_up = true;
                         *tries = 0;
                         *down_since = None;
@@ -236,9 +255,16 @@ impl Keeper {
         }
     }
 
+    /// Whether the server greets us from before the place where we are.
+    fn is_anew(&self, head: &Head) -> bool {
+        head.kind == "session_init" && head.seq.is_some_and(|seq| seq < seq_of(&self.place))
+    }
+
     /// Keeps the place, and which messages the server has.
     fn note(&mut self, head: &Head) {
-        if let Some(place) = head.place() {
+        if let Some(place) = head.place()
+            && (head.is_of_the_session() || seq_of(&place) > seq_of(&self.place))
+        {
             self.place = place;
         }
         if let Some(seen) = &head.client_ref {
@@ -281,6 +307,12 @@ impl Keeper {
     }
 }
 
+/// The number that a place begins with.
+fn seq_of(place: &str) -> u64 {
+    let number = place.split('~').next().unwrap_or_default();
+    number.parse().unwrap_or(0)
+}
+
 fn frame(message: &Message) -> Option<String> {
     message.as_text().map(str::to_owned)
 }
@@ -292,17 +324,4 @@ fn wait(tries: u32) -> Duration {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waits_grow_up_to_a_bound() {
-        for tries in 0..40 {
-            let whole = WAIT_MIN.saturating_mul(1 << tries.min(10)).min(WAIT_MAX);
-            for _ in 0..20 {
-                let wait = wait(tries);
-                assert!(wait >= whole / 2 && wait <= whole, "{tries}: {wait:?}");
-            }
-        }
-    }
-}
+mod tests;

@@ -31,12 +31,15 @@ impl Markdown {
     /// Takes more text; gives the lines that are whole now.
     pub fn push(&mut self, text: &str) -> Vec<Line> {
         let mut made = Vec::new();
-        self.open.push_str(text);
-        while let Some(at) = self.open.find('\n') {
-            let rest = self.open.split_off(at + 1);
-            let line = std::mem::replace(&mut self.open, rest);
-            self.line(line.trim_end_matches('\n'), &mut made);
+        // What stands open has no line break: only the new text is looked through, once.
+        let mut rest = text;
+        while let Some((line, behind)) = rest.split_once('\n') {
+            let mut whole = std::mem::take(&mut self.open);
+            whole.push_str(line);
+            self.line(&whole, &mut made);
+            rest = behind;
         }
+        self.open.push_str(rest);
         if self.open.len() > OPEN_LINE_BYTES_MAX {
             let rest = self.open.split_off(cut(&self.open));
             let line = std::mem::replace(&mut self.open, rest);
@@ -273,6 +276,19 @@ mod tests {
         }
         text.extend(markdown.end().iter().map(Line::plain));
         assert_eq!(text.split_whitespace().count(), 3000);
+    }
+
+    #[test]
+    fn many_lines_and_long_ones_take_time_by_their_length() {
+        let begun = std::time::Instant::now();
+        let many = "a\n".repeat(1 << 20);
+        assert_eq!(whole(&many).len(), 1 << 20);
+        // Marks that are never closed are each looked for up to the end of the line.
+        let marks = "[a *b `` ".repeat(1 << 17);
+        assert_eq!(whole(&marks)[0].plain(), marks.trim_end());
+        assert_eq!(whole(&format!("{marks}\nb"))[0].plain(), marks.trim_end());
+        // Were it by the square of the length, it would be many minutes.
+        assert!(begun.elapsed().as_secs() < 120, "{:?}", begun.elapsed());
     }
 
     proptest! {

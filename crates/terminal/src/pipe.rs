@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::address::Address;
 use crate::link::{Link, Patience, Told};
 use crate::past::{Past, make_session};
-use crate::text::{clean, lines};
+use crate::text::{clean, escaped, lines};
 use crate::wire::{Event, message as frame};
 use crate::{
     Exit, Options, SIGINT, SIGPIPE, SIGTERM, complain, own_name, rest, tell, too_long, tty,
@@ -97,6 +97,10 @@ struct Pipe {
     /// One message of it is over: another begins in a new line.
     ended: bool,
     denied: bool,
+    /// Requests of the turn before ours that nobody has answered yet, by id and tool.
+    open: Vec<(String, String)>,
+    /// The message waits behind one of them and was taken back.
+    withdrawn: bool,
     /// A signal came, and the turn is asked to end by then.
     stopped: Option<(u8, Instant)>,
     lost: bool,
@@ -112,6 +116,8 @@ impl Pipe {
             answer: String::new(),
             ended: false,
             denied: false,
+            open: Vec::new(),
+            withdrawn: false,
             stopped: None,
             lost: false,
         }
@@ -147,7 +153,7 @@ impl Pipe {
         match self.stage {
             Stage::Running => self.send("interrupt", json!({ "reason": REASON })),
             Stage::Sent | Stage::Queued(_) => {
-                self.send("cancel", json!({ "target_id": self.id }));
+                self.take_back();
                 return Some(self.signal());
             }
         }
@@ -162,7 +168,7 @@ impl Pipe {
         match told {
             Told::Frame(frame) => {
                 if self.json
-                    && let Err(exit) = print(&frame)
+                    && let Err(exit) = print_frame(&frame)
                 {
                     return Some(exit);
                 }
@@ -172,7 +178,16 @@ impl Pipe {
                 if std::mem::take(&mut self.lost) {
                     tell("connected again");
                 }
+                if self.withdrawn {
+                    // The first may have been lost with the connection.
+                    self.take_back();
+                }
                 None
+            }
+            Told::Anew => {
+                let problem = "the server no longer has this session; it was started anew without \
+                               what was said, so no answer comes";
+                Some(complain(Exit::Lost, problem))
             }
             Told::Lost { why, .. } => {
                 if !std::mem::replace(&mut self.lost, true) {
@@ -188,12 +203,19 @@ impl Pipe {
     }
 
     fn event(&mut self, event: Event) -> Option<Exit> {
+        self.note_request(&event);
         let own = |id: &Option<String>| id.as_ref() == Some(&self.id);
         match event {
             Event::TurnStarted(started) if own(&started.client_ref) => self.stage = Stage::Running,
             Event::MessageQueued { message_id, client_ref, .. } if own(&client_ref) => {
                 tell("the session is busy; the message waits for its turn");
                 self.stage = Stage::Queued(message_id);
+                self.wait_for_nobody();
+            }
+            Event::MessageDropped { message_id, .. }
+                if self.withdrawn && self.stage == Stage::Queued(message_id.clone()) =>
+            {
+                return Some(complain(Exit::Denied, &self.waits_for()));
             }
             Event::MessageDropped { message_id, .. }
                 if self.stage == Stage::Queued(message_id.clone()) =>
@@ -203,7 +225,7 @@ impl Pipe {
             Event::SessionInfo(facts) if facts.status.as_deref() == Some("paused") => {
                 if let Stage::Queued(_) = self.stage {
                     // It would wait until somebody goes on.
-                    self.send("cancel", json!({ "target_id": self.id }));
+                    self.take_back();
                     let problem = "the session was interrupted elsewhere; the message was not said";
                     return Some(complain(Exit::Interrupted, problem));
                 }
@@ -218,6 +240,47 @@ impl Pipe {
             _ => {}
         }
         None
+    }
+
+    /// Keeps what is asked before our turn; it is for others to answer.
+    fn note_request(&mut self, event: &Event) {
+        let (id, about) = match event {
+            Event::ControlRequest(request) => (&request.request_id, request.tool_name.as_str()),
+            Event::AskUserQuestion { request_id, .. } => (request_id, "a question"),
+            Event::ExitPlanMode { request_id, .. } => (request_id, "a plan"),
+            Event::ApprovalSettled { request_id, .. } => {
+                return self.open.retain(|(id, _)| id != request_id);
+            }
+            Event::TurnStarted(_) | Event::TurnCompleted { .. } | Event::TurnFailed { .. } => {
+                return self.open.clear();
+            }
+            _ => return,
+        };
+        if self.stage != Stage::Running && self.open.iter().all(|(known, _)| known != id) {
+            self.open.push((id.clone(), about.to_owned()));
+            self.wait_for_nobody();
+        }
+    }
+
+    /// Takes a message back that would wait for a person. It may begin before the server hears of
+    /// that; then it is followed as any other.
+    fn wait_for_nobody(&mut self) {
+        if matches!(self.stage, Stage::Queued(_)) && !self.open.is_empty() && !self.withdrawn {
+            self.withdrawn = true;
+            self.take_back();
+        }
+    }
+
+    fn take_back(&self) {
+        self.send("cancel", json!({ "target_id": self.id }));
+    }
+
+    fn waits_for(&self) -> String {
+        let about = self.open.first().map_or("something that was asked", |(_, about)| about);
+        format!(
+            "the session waits for somebody's answer ({about}), which may never come; the message \
+             was not said"
+        )
     }
 
     /// An event of the turn that the message began.
@@ -329,6 +392,11 @@ impl Pipe {
     fn send(&self, kind: &str, fields: Value) {
         self.link.tell(frame(kind, &format!("{}-{kind}", self.id), fields));
     }
+}
+
+/// On a terminal nothing in it is obeyed; it is the same JSON.
+fn print_frame(frame: &str) -> Result<(), Exit> {
+    if tty::output_is_terminal() { print(&escaped(frame)) } else { print(frame) }
 }
 
 /// A line on standard output; an error is the exit of who cannot write.

@@ -28,6 +28,22 @@ pub fn clean(text: &str) -> String {
     shown
 }
 
+/// JSON in which such characters stand as its own escapes. They can only be inside of its strings:
+/// outside of them it has none but blanks and line breaks, and a frame is one line.
+pub fn escaped(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    let mut units = [0; 2];
+    for c in json.chars() {
+        if is_hidden(c) {
+            let units = c.encode_utf16(&mut units);
+            shown.extend(units.iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
 /// Unicode has a picture of each control character.
 fn picture(control: u32) -> char {
     char::from_u32(0x2400 + control).unwrap_or('?')
@@ -114,6 +130,16 @@ mod tests {
         assert_eq!(clean("\u{202e}txt.exe"), "<202E>txt.exe");
         assert_eq!(clean("a\tb\nc"), "a    b␊c");
         assert_eq!(clean("wörter 語 👩‍👩‍👧"), "wörter 語 👩‍👩‍👧");
+    }
+
+    #[test]
+    fn escaped_json_is_the_same_and_shows_nothing_hidden() {
+        let text = "a\u{9b}2J \u{7f} \u{202e}exe \u{e0041} é 語";
+        let json = serde_json::json!({ "text": text }).to_string();
+        let shown = escaped(&json);
+        assert!(shown.contains(r"a\u009b2J \u007f \u202eexe \udb40\udc41 é 語"), "{shown}");
+        let back: serde_json::Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!(back["text"], text);
     }
 
     #[test]

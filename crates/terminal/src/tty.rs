@@ -26,10 +26,6 @@ pub fn output_is_terminal() -> bool {
     isatty(stdout())
 }
 
-pub fn input_is_terminal() -> bool {
-    isatty(stdin())
-}
-
 /// While it lives, keys come one by one and unseen.
 pub struct Raw(());
 

@@ -218,13 +218,24 @@ pub struct Head {
     #[serde(rename = "type")]
     pub kind: String,
     pub client_ref: Option<String>,
-    seq: Option<u64>,
+    pub seq: Option<u64>,
     cursor: Option<String>,
 }
 
 impl Head {
     pub fn read(frame: &str) -> Head {
         serde_json::from_str(frame).unwrap_or_default()
+    }
+
+    /// Whether it is the server's refusal of the message with this id.
+    pub fn refuses(&self, id: &str) -> bool {
+        self.kind == "error" && self.client_ref.as_deref() == Some(id)
+    }
+
+    /// Whether it stands at its place in the session. The others are said to one client alone, at
+    /// any time, and their place may be one that was passed long ago.
+    pub fn is_of_the_session(&self) -> bool {
+        !matches!(self.kind.as_str(), "session_init" | "error" | "heartbeat" | "context_info")
     }
 
     /// What a client hands back to go on behind this frame.

@@ -12,6 +12,9 @@ use crate::{Exit, SIGINT, too_long, tty};
 impl Chat {
     pub(super) fn key(&mut self, key: Key) {
         self.hint.clear();
+        if self.withdraws_letter(&key) {
+            return self.hint("not answered");
+        }
         self.follow_letter(&key);
         let leaving = std::mem::take(&mut self.leaving);
         match key {
@@ -143,13 +146,13 @@ impl Chat {
         }
         self.sent += 1;
         let id = format!("{}{}", self.own, self.sent);
-        if let Some(link) = &self.link {
+        // What was set before it is said first.
+        if let Some(link) = self.link.as_ref().filter(|_| self.settings.is_empty()) {
             link.say(&id, text);
         }
         self.outbox.push_back((id, text.to_owned()));
         if self.link.is_none() && !self.making {
-            self.making = true;
-            self.request(super::command::make(self.address.clone(), serde_json::json!({})));
+            self.make(serde_json::json!({}));
         }
     }
 

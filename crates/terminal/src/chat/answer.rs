@@ -37,6 +37,11 @@ impl Chat {
         is_answer
     }
 
+    /// Who presses a letter and thinks better of it at once has not answered.
+    pub(super) fn withdraws_letter(&mut self, key: &Key) -> bool {
+        matches!(key, Key::Ctrl('c') | Key::Esc) && self.letter.take().is_some()
+    }
+
     /// What the next key makes of a letter that waits: a line that begins, or an answer.
     pub(super) fn follow_letter(&mut self, next: &Key) {
         let Some((letter, _)) = self.letter else { return };

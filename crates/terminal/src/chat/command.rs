@@ -24,6 +24,9 @@ pub(super) enum Shown {
 impl Chat {
     pub(super) fn command(&mut self, command: Slash) {
         let address = self.address.clone();
+        if matches!(command, Slash::New | Slash::Open(_) | Slash::Fork) && !self.outbox.is_empty() {
+            return self.hint("a message is still being sent; it would be lost with the session");
+        }
         match command {
             Slash::Quit => self.exit = Some(Exit::Done),
             Slash::Help => self.help(),
@@ -55,17 +58,42 @@ impl Chat {
 
     /// There is nothing yet that it could be about; a setting makes the session.
     fn without_session(&mut self, command: Slash) {
-        let fields = match command {
+        let fields = match &command {
             Slash::Mode(mode) => json!({ "permission_mode": mode }),
             Slash::Model(model) => json!({ "model": model }),
             Slash::Agent(agent) => json!({ "agent": agent }),
             Slash::Title(title) if !title.is_empty() => json!({ "title": title }),
             _ => return self.hint("there is no session yet; send a message first"),
         };
-        if !self.making {
-            self.making = true;
-            self.request(make(self.address.clone(), fields));
+        if self.making {
+            // It is on its way without this; the setting follows when it is there.
+            return self.settings.push(command);
         }
+        self.make(fields);
+    }
+
+    /// Makes a session beside the loop.
+    pub(super) fn make(&mut self, fields: Value) {
+        self.making = true;
+        let (finish, address) = (self.finish.clone(), self.address.clone());
+        tokio::spawn(async move {
+            let done = match make_session(&address, fields).await {
+                Ok(id) => Done::Made(id),
+                Err(trouble) => Done::NotMade(trouble.says(&address)),
+            };
+            let _ = finish.send(done);
+        });
+    }
+
+    /// What was set while the session was being made; it takes settings when it is connected.
+    pub(super) fn say_settings(&mut self) {
+        if self.settings.is_empty() {
+            return;
+        }
+        for command in std::mem::take(&mut self.settings) {
+            self.command(command);
+        }
+        self.say_outbox();
     }
 
     fn help(&mut self) {
@@ -89,7 +117,8 @@ impl Chat {
         self.story.mode = word("permission_mode");
         self.story.model = word("model");
         self.story.agent = word("agent");
-        self.outbox.clear();
+        self.making = false;
+        self.settings.clear();
         self.done.push(Line::new());
         self.done.push(Line::of("a new session; it begins with your message", Style::DIM));
     }
@@ -158,7 +187,7 @@ impl Chat {
 
     pub(super) fn finished(&mut self, done: Done) {
         match done {
-            Done::Opened { id, past } => self.show(&id, past),
+            Done::Opened { id, past } => self.opened(&id, past),
             Done::Known(sessions) => self.known.sessions = ids(&sessions),
             Done::Sessions(sessions) => self.list(&sessions),
             Done::Models(models) => self.list_models(&models),
@@ -168,8 +197,16 @@ impl Chat {
                 let lines = self.story.note(&text);
                 self.done.extend(lines);
             }
+            Done::Made(id) if self.making => self.show(&id, Past::none()),
+            // Another was opened meanwhile.
+            Done::Made(_) => {}
             Done::Failed(problem) => {
+                let lines = self.story.complain(&problem);
+                self.done.extend(lines);
+            }
+            Done::NotMade(problem) => {
                 self.making = false;
+                self.settings.clear();
                 let lines = self.story.complain(&problem);
                 self.done.extend(lines);
                 self.take_back();
@@ -177,15 +214,26 @@ impl Chat {
         }
     }
 
-    /// What could not be sent for want of a session stands in the line again.
-    fn take_back(&mut self) {
-        if self.link.is_some() {
+    /// Goes over to it, unless a message was written meanwhile that is not there yet.
+    fn opened(&mut self, id: &str, past: Past) {
+        if self.outbox.is_empty() {
+            self.settings.clear();
+            return self.show(id, past);
+        }
+        let says = format!("{id} was not opened: a message is still being sent; /open it later");
+        let lines = self.story.note(&says);
+        self.done.extend(lines);
+    }
+
+    /// What could not be sent for want of a session stands in the line again, before what has been
+    /// written since.
+    pub(super) fn take_back(&mut self) {
+        if self.link.is_some() || self.outbox.is_empty() {
             return;
         }
-        let unsent: Vec<String> = self.outbox.drain(..).map(|(_, text)| text).collect();
-        if !unsent.is_empty() && self.editor.is_empty() {
-            self.editor.set(&unsent.join("\n"));
-        }
+        let mut unsent: Vec<String> = self.outbox.drain(..).map(|(_, text)| text).collect();
+        unsent.extend(Some(self.editor.take()).filter(|line| !line.is_empty()));
+        self.editor.set(&unsent.join("\n"));
     }
 
     fn list(&mut self, sessions: &[Value]) {
@@ -239,11 +287,6 @@ fn ids(sessions: &[Value]) -> Vec<String> {
 fn names(models: &Value) -> Vec<String> {
     let all = models["models"].as_array().into_iter().flatten();
     all.filter_map(|model| model["model"].as_str().map(str::to_owned)).collect()
-}
-
-pub(super) async fn make(address: Address, fields: Value) -> Result<Done, Trouble> {
-    let id = make_session(&address, fields).await?;
-    Ok(Done::Opened { id, past: Past::none() })
 }
 
 pub(super) async fn sessions(

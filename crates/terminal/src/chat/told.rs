@@ -18,7 +18,9 @@ impl Chat {
                 }
                 self.connection = Connection::Up;
                 self.story.unanswer();
+                self.say_settings();
             }
+            Told::Anew => self.begin_anew(),
             Told::Lost { why, again_in } => {
                 self.connection = Connection::Down { why, again_at: Instant::now() + again_in };
             }
@@ -28,8 +30,22 @@ impl Chat {
                 self.session = None;
                 let lines = self.story.complain(&format!("the session cannot be reached: {why}"));
                 self.done.extend(lines);
+                // Nothing of it runs or is asked any more, as far as can be known here.
+                self.reset_story();
+                self.take_back();
             }
         }
+    }
+
+    /// The server no longer has what is on the screen; what it has is shown below it.
+    fn begin_anew(&mut self) {
+        let lines = self.story.complain(
+            "the server no longer has this session as it was; it begins anew, and the model knows \
+             nothing of what stands above",
+        );
+        self.done.extend(lines);
+        self.reset_story();
+        self.connection = Connection::Connecting;
     }
 
     fn event(&mut self, event: Event) {

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -24,12 +24,10 @@ impl History {
     pub fn load(file: Option<PathBuf>) -> History {
         let mut history = History { lines: VecDeque::new(), file };
         let Some(file) = history.file.clone() else { return history };
-        let small = fs::metadata(&file).is_ok_and(|data| data.len() <= FILE_BYTES_MAX);
-        let text =
-            if small { fs::read_to_string(&file).unwrap_or_default() } else { String::new() };
+        let (text, is_cut) = tail(&file).unwrap_or_default();
         let all: Vec<String> =
             text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        let grown = all.len() > LINES_MAX;
+        let grown = is_cut || all.len() > LINES_MAX;
         all.into_iter().for_each(|line| history.keep(line));
         if grown {
             // One that stays long is read again the next time.
@@ -97,6 +95,17 @@ impl History {
     }
 }
 
+/// The end of the file, and whether there is more before it. A line that the cut or damage broke
+/// is no JSON, and so no line.
+fn tail(file: &Path) -> io::Result<(String, bool)> {
+    let mut file = fs::File::open(file)?;
+    let before = file.metadata()?.len().saturating_sub(FILE_BYTES_MAX);
+    file.seek(SeekFrom::Start(before))?;
+    let mut bytes = Vec::new();
+    file.take(FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), before > 0))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +139,20 @@ mod tests {
         assert_eq!(history.back(0), Some(format!("line {}", LINES_MAX + 49).as_str()));
         assert_eq!(history.back(LINES_MAX), None);
         assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), LINES_MAX);
+    }
+
+    #[test]
+    fn a_huge_file_keeps_its_end_and_is_short_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("history");
+        let long = format!("\"{}\"\n", "x".repeat(LINE_BYTES_MAX));
+        let lines = FILE_BYTES_MAX as usize / long.len() + 10;
+        fs::write(&file, format!("{}\"last\"\n", long.repeat(lines))).unwrap();
+        let history = History::load(Some(file.clone()));
+        assert_eq!(history.back(0), Some("last"));
+        assert_eq!(history.back(1).map(str::len), Some(LINE_BYTES_MAX));
+        assert!(fs::metadata(&file).unwrap().len() <= FILE_BYTES_MAX);
+        assert_eq!(History::load(Some(file)).back(0), Some("last"));
     }
 
     #[test]

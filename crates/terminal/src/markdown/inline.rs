@@ -5,8 +5,14 @@ use crate::style::{Colour, Span, Style};
 const CODE: Style = Style::CYAN;
 const LINK: Style = Style { underline: true, ..Style::coloured(Colour::Blue) };
 
+/// A longer line is no prose. Each mark in it is looked for up to its end, so it is left as it is.
+const LINE_BYTES_MAX: usize = super::OPEN_LINE_BYTES_MAX;
+
 /// Pieces of a line; marks that are never closed are text.
 pub fn spans(text: &str, base: Style) -> Vec<Span> {
+    if text.len() > LINE_BYTES_MAX {
+        return vec![Span::new(text, base)];
+    }
     let mut writer = Writer { made: Vec::new(), plain: String::new(), base };
     let mut rest = text;
     while let Some(c) = rest.chars().next() {

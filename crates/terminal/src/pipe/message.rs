@@ -1,24 +1,31 @@
 //! The message of who has no terminal: the words of the command line, standard input, or both.
+//!
+//! Where there are words, standard input is left alone unless a `-` is among them: it may be a pipe
+//! that never ends, or the list that a script's loop reads from.
 
 use std::io::Read;
 use std::time::Duration;
 
-use crate::{tell, tty};
+use crate::tell;
 
+/// The word that stands for standard input.
+const INPUT: &str = "-";
 const INPUT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Then people are told what it waits for.
 const QUIET: Duration = Duration::from_secs(1);
 
 pub async fn read(words: &[String]) -> Result<String, String> {
+    let wants_input = words.iter().any(|word| word == INPUT);
+    let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| *word != INPUT).collect();
     let words = words.join(" ");
-    if !words.trim().is_empty() && tty::input_is_terminal() {
+    if !words.trim().is_empty() && !wants_input {
         return Ok(words);
     }
     let mut reading = tokio::task::spawn_blocking(input);
     let read = match tokio::time::timeout(QUIET, &mut reading).await {
         Ok(read) => read,
         Err(_) => {
-            tell("reading the message from standard input, up to its end (</dev/null for none)");
+            tell("reading the message from standard input, up to its end");
             reading.await
         }
     };

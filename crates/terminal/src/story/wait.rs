@@ -11,9 +11,6 @@ use crate::style::{Line, Style};
 use crate::text::lines;
 use crate::wire::{ControlRequest, Question};
 
-/// Enough to see a whole edit; what is longer says how much more there is.
-const PATCH_LINES_SHOWN: usize = 400;
-
 #[derive(Debug)]
 pub struct Wait {
     pub id: String,
@@ -180,7 +177,7 @@ fn what_runs(request: &ControlRequest) -> Vec<Line> {
     match request.context.command.as_slice() {
         [program, patch] if program == "apply_patch" => {
             let diff: Vec<String> = lines(patch).map(str::to_owned).collect();
-            diff_lines(&diff, PATCH_LINES_SHOWN)
+            diff_lines(&diff, usize::MAX)
         }
         _ => match request.input["command"].as_str() {
             Some(command) => framed(command),
@@ -286,5 +283,20 @@ mod tests {
             ]
         );
         assert!(wait.keys()[1].plain().contains("this command alone"));
+    }
+
+    #[test]
+    fn a_patch_is_shown_whole() {
+        let lines: String = (0..2000).map(|n| format!("+line {n}\n")).collect();
+        let patch = format!("*** Begin Patch\n*** Add File: a\n{lines}*** End Patch");
+        let request: ControlRequest = serde_json::from_value(json!({
+            "request_id": "req-4", "tool_name": "ApplyPatch",
+            "context": {"command": ["apply_patch", patch]}
+        }))
+        .unwrap();
+        let shown: Vec<String> =
+            Wait::approval(request).lines("").iter().map(Line::plain).collect();
+        assert!(shown.contains(&"  │ +line 1999".to_owned()), "{:?}", shown.last());
+        assert!(!shown.iter().any(|line| line.contains("more lines")));
     }
 }
