@@ -207,7 +207,7 @@ def test_a_server_that_has_lost_the_session_is_4_in_a_pipe(t):
     run.lines(run.process.stdout, '"assistant_message"')
     server.kill()
     t.server("--addr", server.address, store=False)
-    code, _, err = run.rest()
+    code, _, err = run.end()
     eq(code, 4, "exit status")
     assert "no longer has this session" in err, err
 

@@ -290,8 +290,8 @@ def test_words_leave_standard_input_to_others(t):
     server = t.server()
     run = Piped(t, server, "say: x", stdin=subprocess.PIPE)
     # Its input stays open, and is not waited for.
-    out = run.process.stdout.read()
-    eq((run.process.wait(60), out), (0, "x\n"))
+    eq(run.process.wait(60), 0, "exit status")
+    eq(run.process.stdout.read(), "x\n", "the answer")
     loop = 'while read -r word; do "$0" chat "say: $word"; done'
     done = subprocess.run(["sh", "-c", loop, Piped.program(t)], input="one\ntwo\nthree\n",
                           env=environment(t, server), cwd=t.start, capture_output=True, text=True,

@@ -3,6 +3,7 @@
 //! Never waits for a person: what is asked is denied, the model is told why, and the exit status
 //! tells the script.
 
+mod behind;
 mod message;
 
 use std::io::{self, Write};
@@ -240,47 +241,6 @@ impl Pipe {
             _ => {}
         }
         None
-    }
-
-    /// Keeps what is asked before our turn; it is for others to answer.
-    fn note_request(&mut self, event: &Event) {
-        let (id, about) = match event {
-            Event::ControlRequest(request) => (&request.request_id, request.tool_name.as_str()),
-            Event::AskUserQuestion { request_id, .. } => (request_id, "a question"),
-            Event::ExitPlanMode { request_id, .. } => (request_id, "a plan"),
-            Event::ApprovalSettled { request_id, .. } => {
-                return self.open.retain(|(id, _)| id != request_id);
-            }
-            Event::TurnStarted(_) | Event::TurnCompleted { .. } | Event::TurnFailed { .. } => {
-                return self.open.clear();
-            }
-            _ => return,
-        };
-        if self.stage != Stage::Running && self.open.iter().all(|(known, _)| known != id) {
-            self.open.push((id.clone(), about.to_owned()));
-            self.wait_for_nobody();
-        }
-    }
-
-    /// Takes a message back that would wait for a person. It may begin before the server hears of
-    /// that; then it is followed as any other.
-    fn wait_for_nobody(&mut self) {
-        if matches!(self.stage, Stage::Queued(_)) && !self.open.is_empty() && !self.withdrawn {
-            self.withdrawn = true;
-            self.take_back();
-        }
-    }
-
-    fn take_back(&self) {
-        self.send("cancel", json!({ "target_id": self.id }));
-    }
-
-    fn waits_for(&self) -> String {
-        let about = self.open.first().map_or("something that was asked", |(_, about)| about);
-        format!(
-            "the session waits for somebody's answer ({about}), which may never come; the message \
-             was not said"
-        )
     }
 
     /// An event of the turn that the message began.
