@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { eq, ok, options, until } from "./harness.mjs";
+import { eq, ok, options } from "./harness.mjs";
 
 let source;
 /** Serious and critical findings of the whole page as it stands. */
@@ -12,7 +12,11 @@ async function findings(page) {
   const found = await page.raw.evaluate(async () => {
     const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
     return violations.map(({ id, impact, nodes }) => ({
-      id, impact, at: nodes.slice(0, 4).map((node) => `${node.target.join(" ")}: ${node.any[0]?.message ?? ""}`),
+      id,
+      impact,
+      at: nodes
+        .slice(0, 4)
+        .map((node) => `${node.target.join(" ")}: ${node.any[0]?.message ?? ""}`),
     }));
   });
   return found.filter(({ impact }) => impact === "serious" || impact === "critical");
@@ -22,7 +26,8 @@ async function clean(page, what) {
   eq(await findings(page), [], `axe, ${what}`);
 }
 
-const RICH = 'think: hm\nsay: # Title\\n\\ntext `code` [link](https://example.org)\\n\\n- a\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n\\n```js\\nconst a = "b"; // c\\n```\nrun: ls no-such\ntool: todo_write {"todos":[{"id":"1","content":"Look","status":"completed","priority":"high"},{"id":"2","content":"Go","status":"in_progress","priority":"high"}]}\ntool: write_file {"path":"a.txt","content":"one\\n"}\ntool: edit {"path":"a.txt","old_string":"one","new_string":"two"}';
+const RICH =
+  'think: hm\nsay: # Title\\n\\ntext `code` [link](https://example.org)\\n\\n- a\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n\\n```js\\nconst a = "b"; // c\\n```\nrun: ls no-such\ntool: todo_write {"todos":[{"id":"1","content":"Look","status":"completed","priority":"high"},{"id":"2","content":"Go","status":"in_progress","priority":"high"}]}\ntool: write_file {"path":"a.txt","content":"one\\n"}\ntool: edit {"path":"a.txt","old_string":"one","new_string":"two"}';
 
 /** Walks through every state of the page, looking at each. */
 async function walk(s, settings) {
@@ -32,7 +37,8 @@ async function walk(s, settings) {
   await clean(page, "an empty page");
   await page.chooseFrom("Permission mode", "acceptEdits");
   await page.turn(RICH);
-  for (const folded of await page.conversation.locator("details:not([open]) > summary").all()) await folded.click();
+  for (const folded of await page.conversation.locator("details:not([open]) > summary").all())
+    await folded.click();
   await clean(page, "a conversation");
   await page.say("run: touch a\nsay: THEN");
   await page.sees(page.card);
@@ -113,7 +119,9 @@ export default {
       document.querySelector("main").append(button);
     });
     const found = await findings(page);
-    ok(found.some(({ id }) => id === "button-name"), `a button without a name: ${JSON.stringify(found)}`);
-    await until(() => true, "done");
+    ok(
+      found.some(({ id }) => id === "button-name"),
+      `a button without a name: ${JSON.stringify(found)}`,
+    );
   },
 };

@@ -25,7 +25,13 @@ export default {
   async "a request shows what, where, the risk and why"(s) {
     const { server, page } = await asked(s);
     await page.sees(page.card.getByRole("heading", { name: "Allow Bash?" }));
-    for (const words of ["touch a", server.work, "Medium risk", "not on the list", "“Always” covers"]) {
+    for (const words of [
+      "touch a",
+      server.work,
+      "Medium risk",
+      "not on the list",
+      "“Always” covers",
+    ]) {
       await page.hasText(page.card, words);
     }
     await page.hasText(page.tool("touch a"), "Waits for you");
@@ -101,7 +107,11 @@ export default {
     await page.raw.keyboard.type("no folders");
     await page.raw.keyboard.press("Enter");
     await page.hasText(page.card, "mkdir c");
-    await press(page, "e", async () => (await page.conversation.locator(".agent-message").count()) > 0);
+    await press(
+      page,
+      "e",
+      async () => (await page.conversation.locator(".agent-message").count()) > 0,
+    );
     await page.hasText(page.card, "It was explained");
     await press(page, "s", () => page.stop.isHidden());
     ok(!made("b") && !made("c"), "neither folder was made");
@@ -114,8 +124,10 @@ export default {
   },
 
   async "an edit is asked about as a diff"(s) {
-    const { server, page } = await asked(s,
-      'tool: write_file {"path":"a.txt","content":"one\\ntwo\\n"}\nsay: THE END');
+    const { server, page } = await asked(
+      s,
+      'tool: write_file {"path":"a.txt","content":"one\\ntwo\\n"}\nsay: THE END',
+    );
     await page.sees(page.card.locator(".diff-row.added", { hasText: "two" }));
     await page.hasText(page.card, "a.txt");
     await page.button("Allow once").click();
@@ -130,9 +142,15 @@ export default {
     const rows = page.card.locator(".diff-row.added code");
     await page.count(rows, 3, "added lines");
     eq(await rows.allTextContents(), ["-- kept", "++ counted", long], "the lines");
-    ok(await rows.last().evaluate((node) => node.getBoundingClientRect().right <= innerWidth),
-      "a long line is wrapped");
-    eq(await page.card.getByText("Begin Patch").count(), 0, "what was understood is not shown twice");
+    ok(
+      await rows.last().evaluate((node) => node.getBoundingClientRect().right <= innerWidth),
+      "a long line is wrapped",
+    );
+    eq(
+      await page.card.getByText("Begin Patch").count(),
+      0,
+      "what was understood is not shown twice",
+    );
   },
 
   async "a request is there again after a reload and after a restart"(s) {
@@ -144,7 +162,10 @@ export default {
     await server.again();
     await page.hasText(page.card, "touch a");
     await until(async () => {
-      await page.button("Allow once").click({ timeout: 500 }).catch(() => {});
+      await page
+        .button("Allow once")
+        .click({ timeout: 500 })
+        .catch(() => {});
       return made("a");
     }, "it can be allowed after the restart");
     await page.sees(page.agent("THE END"));

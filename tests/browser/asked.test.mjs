@@ -33,11 +33,16 @@ export default {
   async "several options and several questions"(s) {
     await s.server();
     const page = await s.page();
-    await page.say(ask(question("Which ones?", ["red", "green", "blue"], true), question("And?", ["yes", "no"])));
+    await page.say(
+      ask(question("Which ones?", ["red", "green", "blue"], true), question("And?", ["yes", "no"])),
+    );
     await page.hasText(page.card, "it is blue");
     await page.card.getByRole("checkbox", { name: "red" }).check();
     await page.card.getByRole("checkbox", { name: "blue" }).check();
-    ok(await page.card.getByRole("button", { name: "Answer", exact: true }).isDisabled(), "one question is open");
+    ok(
+      await page.card.getByRole("button", { name: "Answer", exact: true }).isDisabled(),
+      "one question is open",
+    );
     await page.card.getByRole("radio", { name: "no" }).check();
     await page.card.getByRole("button", { name: "Answer", exact: true }).click();
     const told = await answered(s, page);
@@ -50,7 +55,10 @@ export default {
     await page.say("ask: Which colour? | red | green\nsay: THE END");
     await page.card.getByRole("radio", { name: "red" }).check();
     await page.card.getByRole("textbox").fill("a dark turquoise");
-    ok(!(await page.card.getByRole("radio", { name: "red" }).isChecked()), "words replace the option");
+    ok(
+      !(await page.card.getByRole("radio", { name: "red" }).isChecked()),
+      "words replace the option",
+    );
     await page.card.getByRole("textbox").press("Enter");
     ok((await answered(s, page)).includes("a dark turquoise"), "the agent is told");
   },
@@ -101,7 +109,11 @@ export default {
     await page.card.getByRole("combobox").selectOption("acceptEdits");
     await page.button("Approve").click();
     await page.sees(page.agent("THE END"));
-    eq(await page.raw.getByLabel("Permission mode", { exact: true }).inputValue(), "acceptEdits", "the mode");
+    eq(
+      await page.raw.getByLabel("Permission mode", { exact: true }).inputValue(),
+      "acceptEdits",
+      "the mode",
+    );
     await page.hasText(page.tool("Write"), "Done");
   },
 };

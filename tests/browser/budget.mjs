@@ -24,7 +24,9 @@ function watch() {
   window.WebSocket = class extends Socket {
     constructor(...words) {
       super(...words);
-      this.addEventListener("message", () => { window.__budget.firstFrame ??= performance.now(); });
+      this.addEventListener("message", () => {
+        window.__budget.firstFrame ??= performance.now();
+      });
     }
   };
   new MutationObserver(() => {
@@ -50,7 +52,9 @@ function memory(page) {
 
 /** The longest stall, and the time of all stalls together, while something is done. */
 async function stalls(page, run) {
-  await page.raw.evaluate(() => { window.__budget.tasks.length = 0; });
+  await page.raw.evaluate(() => {
+    window.__budget.tasks.length = 0;
+  });
   const began = performance.now();
   await run();
   const tasks = await page.raw.evaluate(() => window.__budget.tasks);
@@ -68,13 +72,21 @@ async function firstLoad(scene) {
   await page.sees(page.field);
   await page.raw.waitForLoadState("networkidle");
   return page.raw.evaluate(() => {
-    const parts = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+    const parts = [
+      ...performance.getEntriesByType("navigation"),
+      ...performance.getEntriesByType("resource"),
+    ];
     const files = parts.filter(({ name }) => /\/page\/|\/$/.test(name));
-    const paint = performance.getEntriesByType("paint").find(({ name }) => name === "first-contentful-paint");
+    const paint = performance
+      .getEntriesByType("paint")
+      .find(({ name }) => name === "first-contentful-paint");
     const sum = (what) => parts.reduce((total, part) => total + part[what], 0);
     return {
-      requests: parts.length, files: files.length, transferred_bytes: sum("transferSize"),
-      decoded_bytes: sum("decodedBodySize"), first_paint_ms: Math.round(paint?.startTime ?? 0),
+      requests: parts.length,
+      files: files.length,
+      transferred_bytes: sum("transferSize"),
+      decoded_bytes: sum("decodedBodySize"),
+      first_paint_ms: Math.round(paint?.startTime ?? 0),
       loaded_ms: Math.round(performance.getEntriesByType("navigation")[0].loadEventEnd),
     };
   });
@@ -91,29 +103,44 @@ async function longList(scene) {
   await until(() => page.raw.evaluate(() => window.__budget.firstFrame), "the first frame");
   const times = await page.raw.evaluate(() => window.__budget);
   const first = page.conversation.getByText("item 0 ", { exact: false });
-  const up = await stalls(page, () => until(async () => {
-    await page.conversation.evaluate((node) => { node.scrollTop = 0; });
-    return first.count();
-  }, "the first of all items", LONG_MS));
+  const up = await stalls(page, () =>
+    until(
+      async () => {
+        await page.conversation.evaluate((node) => {
+          node.scrollTop = 0;
+        });
+        return first.count();
+      },
+      "the first of all items",
+      LONG_MS,
+    ),
+  );
   const heap = await memory(page);
   const through = await stalls(page, () => glide(page));
   return {
-    first_item_ms: Math.round(times.firstItem), first_frame_ms: Math.round(times.firstFrame),
-    memory_mb: heap, nodes: await page.raw.evaluate(() => document.querySelectorAll("*").length), up, through,
+    first_item_ms: Math.round(times.firstItem),
+    first_frame_ms: Math.round(times.firstFrame),
+    memory_mb: heap,
+    nodes: await page.raw.evaluate(() => document.querySelectorAll("*").length),
+    up,
+    through,
   };
 }
 
 /** Scrolls from the top to the end, a view every frame. */
 function glide(page) {
-  return page.conversation.evaluate((node) => new Promise((done) => {
-    const step = () => {
-      const before = node.scrollTop;
-      node.scrollTop += node.clientHeight;
-      if (node.scrollTop === before) done();
-      else requestAnimationFrame(step);
-    };
-    requestAnimationFrame(step);
-  }));
+  return page.conversation.evaluate(
+    (node) =>
+      new Promise((done) => {
+        const step = () => {
+          const before = node.scrollTop;
+          node.scrollTop += node.clientHeight;
+          if (node.scrollTop === before) done();
+          else requestAnimationFrame(step);
+        };
+        requestAnimationFrame(step);
+      }),
+  );
 }
 
 async function much(scene, script) {
@@ -122,7 +149,10 @@ async function much(scene, script) {
   const measured = await stalls(page, async () => {
     await page.say(script);
     // Only a message that is whole can be copied.
-    const whole = page.conversation.locator(".agent-message").last().getByRole("button", { name: "Copy message" });
+    const whole = page.conversation
+      .locator(".agent-message")
+      .last()
+      .getByRole("button", { name: "Copy message" });
     await whole.waitFor({ state: "attached", timeout: LONG_MS });
     await page.idle();
   });
@@ -167,10 +197,18 @@ function table(found) {
   return rows.map(([what, value]) => `${what.padEnd(wide)}  ${value}`).join("\n");
 }
 
-const WORDS = { polyloop: { type: "string" }, "node-modules": { type: "string" }, json: { type: "string" }, page: { type: "string" } };
+const WORDS = {
+  polyloop: { type: "string" },
+  "node-modules": { type: "string" },
+  json: { type: "string" },
+  page: { type: "string" },
+};
 const { values } = parseArgs({ options: WORDS });
 options.set(values);
-const outputs = Array.from({ length: 20 }, (_, at) => `run: seq ${1_000_000 + at} ${1_032_000 + at}`).join("\n");
+const outputs = Array.from(
+  { length: 20 },
+  (_, at) => `run: seq ${1_000_000 + at} ${1_032_000 + at}`,
+).join("\n");
 try {
   const found = {
     first: await measured("first load", firstLoad),

@@ -41,7 +41,11 @@ export class Client {
       this.read = at + 1;
       return this.seen[at];
     };
-    const came = () => this.seen.slice(this.read).map((frame) => frame.type).join(" ");
+    const came = () =>
+      this.seen
+        .slice(this.read)
+        .map((frame) => frame.type)
+        .join(" ");
     return until(find, () => `${types}; came: ${came()}`, WAIT_MS);
   }
 

@@ -36,6 +36,7 @@ export class Network {
     }
     near.on("data", (data) => far.write(data));
     far.on("data", (data) => {
+      if (pair.left <= 0) return;
       near.write(data.subarray(0, pair.left));
       pair.left -= data.length;
       // What was sent still arrives: a break is an end in the middle of something.
@@ -56,9 +57,11 @@ export class Network {
     this.up = true;
   }
 
-  /** Every connection to come ends after so many bytes of the server's, as `bytes()` says. */
+  /** Every connection from now on ends after so many bytes of the server's, as `bytes()` says. */
   breakAfter(bytes) {
     this.breaks = bytes;
+    this.cut();
+    this.restore();
   }
 
   end() {

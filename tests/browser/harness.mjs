@@ -14,13 +14,21 @@ import { Server } from "./polyloop.mjs";
 export const WAIT_MS = Number(process.env.WAIT_MS ?? 30_000);
 const POLL_MS = 20;
 const FLAGS = [
-  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-  "--disable-background-networking", "--disable-component-update", "--disable-sync",
-  "--js-flags=--expose-gc", "--enable-precise-memory-info",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--js-flags=--expose-gc",
+  "--enable-precise-memory-info",
 ];
 const TYPES = {
-  ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-  ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
 };
 
 /** What the runner was told. */
@@ -117,7 +125,9 @@ export class Scene {
   /** A person's browser: what it keeps is its own. `at` is where the page is, if not the server. */
   async page({ at, path = "/", phone = false, dark = false, context: settings = {} } = {}) {
     this.isOpen();
-    const context = await (await theBrowser()).newContext({
+    const context = await (
+      await theBrowser()
+    ).newContext({
       viewport: phone ? { width: 390, height: 844 } : { width: 1280, height: 800 },
       hasTouch: phone,
       isMobile: phone,
@@ -164,7 +174,9 @@ export class Scene {
         window.__told(`policy: ${event.violatedDirective} ${event.blockedURI}`);
       });
       window.__copied = null;
-      navigator.clipboard.writeText = async (text) => { window.__copied = text; };
+      navigator.clipboard.writeText = async (text) => {
+        window.__copied = text;
+      };
     });
   }
 

@@ -4,10 +4,11 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { eq, ok, until } from "./harness.mjs";
 
-const focused = (page) => page.raw.evaluate(() => {
-  const node = document.activeElement;
-  return node?.getAttribute("aria-label") || node?.textContent?.trim() || node?.tagName;
-});
+const focused = (page) =>
+  page.raw.evaluate(() => {
+    const node = document.activeElement;
+    return node?.getAttribute("aria-label") || node?.textContent?.trim() || node?.tagName;
+  });
 
 /** Presses Tab until what is focused has this name. */
 async function tabTo(page, name, key = "Tab") {
@@ -19,14 +20,18 @@ async function tabTo(page, name, key = "Tab") {
 }
 
 /** A key of which the browser would make another character, on the message field. */
-const dispatch = (page, key) => page.field.evaluate((node, init) => {
-  node.dispatchEvent(new KeyboardEvent("keydown", { bubbles: true, cancelable: true, ...init }));
-}, key);
+const dispatch = (page, key) =>
+  page.field.evaluate((node, init) => {
+    node.dispatchEvent(new KeyboardEvent("keydown", { bubbles: true, cancelable: true, ...init }));
+  }, key);
 
 /** Keys of a card count only once it has stood there a moment. */
 async function settled(page) {
   const since = await page.raw.evaluate(() => performance.now());
-  await until(() => page.raw.evaluate((from) => performance.now() - from > 1_000, since), "a moment");
+  await until(
+    () => page.raw.evaluate((from) => performance.now() - from > 1_000, since),
+    "a moment",
+  );
 }
 
 export default {
@@ -39,13 +44,18 @@ export default {
     await page.raw.keyboard.type("say: THE END");
     await page.raw.keyboard.press("Enter");
     await page.sees(page.card);
-    await until(() => page.card.evaluate((node) => node.contains(document.activeElement)),
-      "the card has the focus");
+    await until(
+      () => page.card.evaluate((node) => node.contains(document.activeElement)),
+      "the card has the focus",
+    );
     await tabTo(page, "Allow once");
     await page.raw.keyboard.press("Enter");
     await page.sees(page.agent("THE END"));
     ok(existsSync(join(server.work, "by-keyboard")), "it ran");
-    await until(async () => (await focused(page)) === "Message", "and the field has the focus again");
+    await until(
+      async () => (await focused(page)) === "Message",
+      "and the field has the focus again",
+    );
   },
 
   async "what comes first is a way to skip to the message field"(s) {
@@ -118,15 +128,25 @@ export default {
     await page.raw.evaluate(() => {
       for (const region of document.querySelectorAll('[role="status"], [role="alert"]')) {
         const tell = () => region.textContent && window.__heard(region.textContent);
-        new MutationObserver(tell).observe(region, { childList: true, subtree: true, characterData: true });
+        new MutationObserver(tell).observe(region, {
+          childList: true,
+          subtree: true,
+          characterData: true,
+        });
       }
     });
     await page.say("run: touch a\nsay: THE END");
     await page.sees(page.card);
-    await until(() => told.some((text) => text.includes("Allow Bash")), () => `the request: ${told}`);
+    await until(
+      () => told.some((text) => text.includes("Allow Bash")),
+      () => `the request: ${told}`,
+    );
     await page.button("Allow once").click();
     await page.sees(page.agent("THE END"));
-    await until(() => told.some((text) => /done.*The agent said: THE END/i.test(text)), () => `the end: ${told}`);
+    await until(
+      () => told.some((text) => /done.*The agent said: THE END/i.test(text)),
+      () => `the end: ${told}`,
+    );
   },
 
   async "what is typed in the field answers nothing, and no card takes the focus from it"(s) {
@@ -185,6 +205,10 @@ export default {
     await page.raw.keyboard.press("t");
     await page.raw.keyboard.press("n");
     eq(await page.session(), id, "no new session");
-    eq(await page.raw.evaluate(() => document.documentElement.dataset.theme ?? "none"), "none", "the theme");
+    eq(
+      await page.raw.evaluate(() => document.documentElement.dataset.theme ?? "none"),
+      "none",
+      "the theme",
+    );
   },
 };

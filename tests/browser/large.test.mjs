@@ -17,7 +17,9 @@ function outputs(page) {
     const id = decodeURIComponent(location.hash.slice(3));
     let [before, found] = ["", []];
     do {
-      const answer = await fetch(`/sessions/${id}/frames?limit=1000${before && `&before=${before}`}`);
+      const answer = await fetch(
+        `/sessions/${id}/frames?limit=1000${before && `&before=${before}`}`,
+      );
       const page = await answer.json();
       const parts = page.frames.filter(({ type }) => type === "command_output");
       found = [...parts.map(({ output }) => output), ...found];
@@ -43,10 +45,14 @@ function keptAt(page) {
 
 /** Until two looks find the list at the same height. */
 async function settled(page) {
-  const place = () => page.conversation.evaluate((node) => new Promise((done) => {
-    const look = () => done(`${node.scrollHeight} ${node.scrollTop}`);
-    requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(look)));
-  }));
+  const place = () =>
+    page.conversation.evaluate(
+      (node) =>
+        new Promise((done) => {
+          const look = () => done(`${node.scrollHeight} ${node.scrollTop}`);
+          requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(look)));
+        }),
+    );
   let last = "";
   await until(async () => last === (last = await place()), "the list stands still");
 }
@@ -70,7 +76,10 @@ export default {
     await s.server();
     const page = await s.page();
     // Each as much as the server shows of one command.
-    const runs = Array.from({ length: 20 }, (_, at) => `run: seq ${1_000_000 + at} ${1_032_000 + at}`);
+    const runs = Array.from(
+      { length: 20 },
+      (_, at) => `run: seq ${1_000_000 + at} ${1_032_000 + at}`,
+    );
     await page.say(`${runs.join("\n")}\nsay: THE END`);
     await page.agent("THE END").waitFor({ timeout: MUCH_MS });
     await page.idle();
@@ -113,10 +122,16 @@ export default {
     ok((await nodes(page)) < NODES_MAX, `the document is small: ${await nodes(page)}`);
     const box = page.conversation;
     const first = page.conversation.getByText("item 0 ", { exact: false });
-    await until(async () => {
-      await box.evaluate((node) => { node.scrollTop = 0; });
-      return first.count();
-    }, "the very first item", MUCH_MS);
+    await until(
+      async () => {
+        await box.evaluate((node) => {
+          node.scrollTop = 0;
+        });
+        return first.count();
+      },
+      "the very first item",
+      MUCH_MS,
+    );
     ok((await nodes(page)) < NODES_MAX, `the document is small: ${await nodes(page)}`);
     await page.button(/newest/i).click();
     await page.sees(newest);

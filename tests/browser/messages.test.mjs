@@ -3,8 +3,11 @@
 import { eq, ok, until } from "./harness.mjs";
 
 const MARKDOWN = [
-  "# A heading", "Some **bold** and *slanted* words, `code` and a [link](https://example.org/a).",
-  "- one\\n- two", "| a | b |\\n|---|---|\\n| 1 | 2 |", "> quoted",
+  "# A heading",
+  "Some **bold** and *slanted* words, `code` and a [link](https://example.org/a).",
+  "- one\\n- two",
+  "| a | b |\\n|---|---|\\n| 1 | 2 |",
+  "> quoted",
   '```rust\\n// why\\nfn main() { println!("<b>"); }\\n```',
 ].join("\\n\\n");
 
@@ -77,8 +80,10 @@ export default {
     const after = () => page.conversation.innerText();
     // How long something took is known to whoever was there.
     const plain = (text) => text.replace(/( for)? \d+(\.\d+)? ?m?s\b/g, "").replace(/\s+/g, " ");
-    await until(async () => plain(await after()) === plain(before),
-      async () => `the same after a reload:\n${plain(before)}\n${plain(await after())}`);
+    await until(
+      async () => plain(await after()) === plain(before),
+      async () => `the same after a reload:\n${plain(before)}\n${plain(await after())}`,
+    );
   },
 
   async "Shift and Enter make a new line, and the settings can swap that"(s) {

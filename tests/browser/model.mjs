@@ -38,17 +38,25 @@ export class Model {
   }
 
   reply(answer) {
-    const { say = "", calls = [], cut, usage = [100, 10] } = this.script.shift() ?? { say: "That is all." };
+    const {
+      say = "",
+      calls = [],
+      cut,
+      usage = [100, 10],
+    } = this.script.shift() ?? { say: "That is all." };
     const head = { id: "chat-1", object: "chat.completion.chunk", model: this.name };
     const send = (part) => answer.write(`data: ${JSON.stringify({ ...head, ...part })}\n\n`);
-    const delta = (part, finish_reason = null) => send({ choices: [{ index: 0, delta: part, finish_reason }] });
+    const delta = (part, finish_reason = null) =>
+      send({ choices: [{ index: 0, delta: part, finish_reason }] });
     answer.writeHead(200, { "content-type": "text/event-stream" });
     delta({ role: "assistant", content: say });
     if (cut) return setTimeout(() => answer.destroy(), 100);
     for (const [index, [name, words]] of calls.entries()) {
       this.called = (this.called ?? 0) + 1;
       const call = { name, arguments: JSON.stringify(words) };
-      delta({ tool_calls: [{ index, id: `call_${this.called}`, type: "function", function: call }] });
+      delta({
+        tool_calls: [{ index, id: `call_${this.called}`, type: "function", function: call }],
+      });
     }
     delta({}, calls.length ? "tool_calls" : "stop");
     const [prompt_tokens, completion_tokens] = usage;

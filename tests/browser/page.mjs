@@ -1,6 +1,6 @@
 // The page as a person meets it: by roles and names, and by a few classes where things have none.
 
-import { eq, ok, until, WAIT_MS } from "./harness.mjs";
+import { ok, until, WAIT_MS } from "./harness.mjs";
 
 const TEXT_SHOWN = 1_500;
 
@@ -102,7 +102,9 @@ export class Page {
 
   /** What a copy button hands to the clipboard, which itself is shared with every other browser. */
   async copiedBy(button) {
-    await this.raw.evaluate(() => { window.__copied = null; });
+    await this.raw.evaluate(() => {
+      window.__copied = null;
+    });
     await button.evaluate((node) => node.click());
     const read = () => this.raw.evaluate(() => window.__copied);
     await until(async () => (await read()) !== null, "something was copied");
@@ -124,8 +126,10 @@ export class Page {
   }
 
   async hasText(locator, text) {
-    await until(async () => (await locator.textContent())?.includes(text),
-      async () => `${JSON.stringify(text)} in ${JSON.stringify(await locator.textContent())}`);
+    await until(
+      async () => (await locator.textContent())?.includes(text),
+      async () => `${JSON.stringify(text)} in ${JSON.stringify(await locator.textContent())}`,
+    );
   }
 
   /** That something is there and stays out of sight of nobody. */
@@ -134,12 +138,10 @@ export class Page {
   }
 
   async count(locator, want, what) {
-    await until(async () => (await locator.count()) === want,
-      async () => `${want} ${what}; there are ${await locator.count()}`);
-  }
-
-  async eqText(locator, want, what) {
-    eq((await locator.textContent()).trim(), want, what);
+    await until(
+      async () => (await locator.count()) === want,
+      async () => `${want} ${what}; there are ${await locator.count()}`,
+    );
   }
 
   /** Nothing reaches beyond the window's width. */

@@ -12,7 +12,8 @@ const START_MS_MAX = 30_000;
 const LOG_LINES_SHOWN = 30;
 
 export class Server {
-  constructor(program, place, { env = {}, store = true } = {}) {
+  constructor(program, place, { env = {}, store = true, command = "serve" } = {}) {
+    this.command = command;
     this.program = program;
     this.place = place;
     this.log = join(place, "stderr");
@@ -36,7 +37,7 @@ export class Server {
   async begin(port) {
     if (this.isOver) throw new Error("the test is over, and its servers with it");
     const log = openSync(this.log, "a");
-    this.process = spawn(this.program, ["serve", "--port", String(port)], {
+    this.process = spawn(this.program, [this.command, "--port", String(port)], {
       cwd: join(this.place, "start"),
       env: this.env,
       stdio: ["ignore", "pipe", log],

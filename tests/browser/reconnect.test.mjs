@@ -23,11 +23,16 @@ async function sources(page, count) {
  * the user there are, and each of these words is the agent's once. */
 async function isWhole(s, page, said, ...once) {
   const texts = await s.last.texts(await page.session());
-  for (const word of once) eq(texts.filter((text) => text === word).length, 1, `${word} in the log`);
+  for (const word of once)
+    eq(texts.filter((text) => text === word).length, 1, `${word} in the log`);
   await page.raw.setViewportSize(HIGH);
   const same = async (what) => {
     eq(await sources(page, texts.length), texts, what);
-    eq(await page.conversation.locator(".user-message").count(), said, `messages of the user, ${what}`);
+    eq(
+      await page.conversation.locator(".user-message").count(),
+      said,
+      `messages of the user, ${what}`,
+    );
     for (const word of once) eq(await page.agent(word).count(), 1, `${word}, ${what}`);
   };
   await same("what is shown, beside the log");
@@ -42,7 +47,11 @@ export default {
     const page = await s.page();
     await page.say("stream: 2000 20 5");
     const said = page.conversation.locator(".agent-message");
-    const length = () => said.last().textContent().then((text) => text.length);
+    const length = () =>
+      said
+        .last()
+        .textContent()
+        .then((text) => text.length);
     await page.sees(said);
     await until(async () => (await length()) > 500, "the stream is under way");
     await server.kill();
@@ -66,10 +75,15 @@ export default {
     s.expect(LOST);
     const server = await s.server({ env: { AUTO_RESUME: "true" } });
     const page = await s.page();
-    await page.say("stream: 300 20 5\nrun: echo one\nstream: 300 20 5\nrun: echo two\nsay: THE END");
+    await page.say(
+      "stream: 300 20 5\nrun: echo one\nstream: 300 20 5\nrun: echo two\nsay: THE END",
+    );
     for (let kills = 0; kills < 4; kills += 1) {
       const before = (await page.conversation.innerText()).length;
-      await until(async () => (await page.conversation.innerText()).length > before + 200, "more came");
+      await until(
+        async () => (await page.conversation.innerText()).length > before + 200,
+        "more came",
+      );
       await server.kill();
       await server.again();
     }
@@ -95,7 +109,10 @@ export default {
       return sessions[0].status === "idle";
     }, "the turn ends without the page");
     network.restore();
-    await page.button(/now/).click({ timeout: 2000 }).catch(() => {});
+    await page
+      .button(/now/)
+      .click({ timeout: 2000 })
+      .catch(() => {});
     await page.idle();
     eq((await page.copied()).length, 8000, "all of it is there");
     await isWhole(s, page, 1);
@@ -125,9 +142,7 @@ export default {
     const opened = network.opened;
     // Numbers that are no pattern of the frames', the same in every run.
     let seed = 7;
-    network.breakAfter(() => 700 + (seed = (seed * 48271) % 2147483647) % 9000);
-    network.cut();
-    network.restore();
+    network.breakAfter(() => 700 + ((seed = (seed * 48271) % 2147483647) % 9000));
     await page.say("stream: 300 40 20\nrun: seq 1 200\nstream: 100 40 20\nsay: THE END");
     await until(async () => {
       const now = page.button(/now/);
@@ -139,7 +154,11 @@ export default {
     await page.idle();
     await isWhole(s, page, 2, "BEFORE", "THE END");
     const output = await page.tool("seq 1 200").locator("pre.output").textContent();
-    eq(output.trim().split(/\s+/).map(Number), Array.from({ length: 200 }, (_, at) => at + 1), "output");
+    eq(
+      output.trim().split(/\s+/).map(Number),
+      Array.from({ length: 200 }, (_, at) => at + 1),
+      "output",
+    );
   },
 
   async "what is said without a connection is sent once it is back, and once"(s) {
@@ -168,11 +187,14 @@ export default {
     await server.kill();
     const state = page.head.locator("button.connection");
     const waits = new Set();
-    await until(async () => {
-      const found = /(\d+) s/.exec((await state.textContent().catch(() => "")) ?? "");
-      if (found) waits.add(Number(found[1]));
-      return Math.max(0, ...waits) >= 3;
-    }, () => `waits that grow: ${[...waits]}`);
+    await until(
+      async () => {
+        const found = /(\d+) s/.exec((await state.textContent().catch(() => "")) ?? "");
+        if (found) waits.add(Number(found[1]));
+        return Math.max(0, ...waits) >= 3;
+      },
+      () => `waits that grow: ${[...waits]}`,
+    );
     await server.again();
     await state.click({ timeout: 1000 }).catch(() => {});
     await state.waitFor({ state: "hidden" });

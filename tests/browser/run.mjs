@@ -56,7 +56,7 @@ async function tried({ name, run }) {
 }
 
 async function worker(tests, results) {
-  for (let next; (next = tests.shift()); ) {
+  for (let next; (next = tests.shift());) {
     const began = performance.now();
     const wrong = await tried(next);
     const secs = ((performance.now() - began) / 1000).toFixed(1);

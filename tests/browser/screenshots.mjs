@@ -12,21 +12,29 @@ import { closeBrowser, ok, options, Scene, theBrowser } from "./harness.mjs";
 import { Model } from "./model.mjs";
 
 const BYTES_MAX = 80_000;
-const SCRIPT = "#!/bin/sh\n# Greets.\nset -eu\n\necho \"Hello, world!\"\n";
+const SCRIPT = '#!/bin/sh\n# Greets.\nset -eu\n\necho "Hello, world!"\n';
 const BEFORE = 'echo "Hello, world!"';
 const AFTER = 'for name in "${@:-world}"; do\n  echo "Hello, $name!"\ndone';
 const OTHERS = ["Why is the build slow?", "Compare three ways to store settings", "Release notes"];
 const ASKED = "Let greet.sh greet everyone by name";
 
-const TODOS = ["Read the script", "Take names as arguments", "Check both ways"].map((content, at) => ({
-  id: String(at), content, status: ["completed", "in_progress", "pending"][at], priority: "medium",
-}));
+const TODOS = ["Read the script", "Take names as arguments", "Check both ways"].map(
+  (content, at) => ({
+    id: String(at),
+    content,
+    status: ["completed", "in_progress", "pending"][at],
+    priority: "medium",
+  }),
+);
 
 /** The work, as the model does it. */
 const WORK = [
   {
     say: "I look at the script first.",
-    calls: [["read", { path: "greet.sh" }], ["todo_write", { todos: TODOS }]],
+    calls: [
+      ["read", { path: "greet.sh" }],
+      ["todo_write", { todos: TODOS }],
+    ],
     usage: [9_800, 90],
   },
   {
@@ -49,7 +57,10 @@ async function ready(scene, looks) {
   // It is seen in the picture, so it has a name that can be read; one that is there is not ours.
   mkdirSync(work);
   scene.closing.push(() => rmSync(work, { recursive: true }));
-  writeFileSync(table, JSON.stringify([{ match: "local-coder", context: 128_000, input_usd: 0.6, output_usd: 2.4 }]));
+  writeFileSync(
+    table,
+    JSON.stringify([{ match: "local-coder", context: 128_000, input_usd: 0.6, output_usd: 2.4 }]),
+  );
   writeFileSync(join(work, "greet.sh"), SCRIPT);
   const env = { ...model.env, MODELS_FILE: table, WORKING_DIRECTORY: work };
   const running = await scene.server({ env });
@@ -69,15 +80,18 @@ async function ready(scene, looks) {
 async function webp(png) {
   const context = await (await theBrowser()).newContext();
   const page = await context.newPage();
-  const made = await page.evaluate(async (source) => {
-    const image = new Image();
-    image.src = source;
-    await image.decode();
-    const canvas = new OffscreenCanvas(image.width, image.height);
-    canvas.getContext("2d").drawImage(image, 0, 0);
-    const blob = await canvas.convertToBlob({ type: "image/webp", quality: 0.86 });
-    return [...new Uint8Array(await blob.arrayBuffer())];
-  }, `data:image/png;base64,${png.toString("base64")}`);
+  const made = await page.evaluate(
+    async (source) => {
+      const image = new Image();
+      image.src = source;
+      await image.decode();
+      const canvas = new OffscreenCanvas(image.width, image.height);
+      canvas.getContext("2d").drawImage(image, 0, 0);
+      const blob = await canvas.convertToBlob({ type: "image/webp", quality: 0.86 });
+      return [...new Uint8Array(await blob.arrayBuffer())];
+    },
+    `data:image/png;base64,${png.toString("base64")}`,
+  );
   await context.close();
   return Buffer.from(made);
 }
@@ -87,7 +101,10 @@ async function take(name, looks, into) {
   try {
     const page = await ready(scene, looks);
     const picture = await webp(await page.raw.screenshot());
-    ok(picture.length <= BYTES_MAX, `${name}.webp has ${picture.length} bytes; at most ${BYTES_MAX}`);
+    ok(
+      picture.length <= BYTES_MAX,
+      `${name}.webp has ${picture.length} bytes; at most ${BYTES_MAX}`,
+    );
     writeFileSync(join(into, `${name}.webp`), picture);
     console.log(`${name}.webp  ${picture.length} bytes`);
     await scene.check();
@@ -96,7 +113,12 @@ async function take(name, looks, into) {
   }
 }
 
-const WORDS = { polyloop: { type: "string" }, "node-modules": { type: "string" }, into: { type: "string" }, page: { type: "string" } };
+const WORDS = {
+  polyloop: { type: "string" },
+  "node-modules": { type: "string" },
+  into: { type: "string" },
+  page: { type: "string" },
+};
 const { values } = parseArgs({ options: WORDS });
 options.set(values);
 mkdirSync(values.into, { recursive: true });

@@ -102,7 +102,9 @@ export default {
     await page.button("Begin it under this id").click();
     await page.turn("say: here", "BEGUN");
     eq(await page.session(), "not-there", "its id");
-    await page.raw.evaluate(() => { location.hash = "#s=" + encodeURIComponent("../etc/<b>x"); });
+    await page.raw.evaluate(() => {
+      location.hash = "#s=" + encodeURIComponent("../etc/<b>x");
+    });
     await page.sees(page.raw.getByText("That is not a session"));
     await page.sees(page.raw.getByText("../etc/<b>x"));
   },

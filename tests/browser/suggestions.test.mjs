@@ -27,7 +27,15 @@ const CHECKS = {
     await page.sees(page.conversation.getByRole("cell").first());
   },
   async "Run a command"(s, page) {
-    await allowAll(page, async () => (await page.tool("line").locator("pre.output").textContent().catch(() => "")).includes("line 5"));
+    await allowAll(page, async () =>
+      (
+        await page
+          .tool("line")
+          .locator("pre.output")
+          .textContent()
+          .catch(() => "")
+      ).includes("line 5"),
+    );
   },
   async "Ask for approval"(s, page) {
     await page.hasText(page.card, "touch hello.txt");
@@ -37,7 +45,10 @@ const CHECKS = {
   },
   async "Edit a file"(s, page) {
     const file = join(s.last.work, "greet.sh");
-    await allowAll(page, async () => existsSync(file) && readFileSync(file, "utf8").includes("stars you"));
+    await allowAll(
+      page,
+      async () => existsSync(file) && readFileSync(file, "utf8").includes("stars you"),
+    );
     await page.sees(page.conversation.locator(".diff-row.removed").first());
   },
   async "Answer a question"(s, page) {
@@ -56,10 +67,15 @@ const CHECKS = {
   async "See it think"(s, page) {
     await page.sees(page.agent("42"));
     await page.conversation.locator("details.reasoning summary").click();
-    await page.sees(page.conversation.locator("details.reasoning").getByText(/shortest true answer/));
+    await page.sees(
+      page.conversation.locator("details.reasoning").getByText(/shortest true answer/),
+    );
   },
   async "Several calls at once"(s, page) {
-    await until(async () => (await page.conversation.locator("details.tool").count()) >= 3, "three cards");
+    await until(
+      async () => (await page.conversation.locator("details.tool").count()) >= 3,
+      "three cards",
+    );
   },
   async "Search over thoughts"(s, page) {
     await page.sees(page.conversation.locator("details.reasoning").first());
@@ -93,16 +109,27 @@ const CHECKS = {
   },
 };
 
-const tests = Object.fromEntries(Object.entries(CHECKS).map(([title, check]) => [
-  title,
-  async (s) => {
-    const page = await tried(s, title);
-    await check(s, page);
-  },
-]));
+const tests = Object.fromEntries(
+  Object.entries(CHECKS).map(([title, check]) => [
+    title,
+    async (s) => {
+      const page = await tried(s, title);
+      await check(s, page);
+    },
+  ]),
+);
 
 export default {
   ...tests,
+  async "the demo's address opens with them"(s) {
+    await s.server({ command: "demo" });
+    const page = await s.page();
+    await page.sees(page.raw.getByText(/This is the offline model/));
+    await page.button("Text with code").click();
+    await page.sees(page.conversation.locator("pre code"));
+    eq((await s.last.ask("GET", "/about")).keeps_sessions, true, "the demo keeps its sessions");
+  },
+
   async "all that are offered are tried here"(s) {
     await s.server();
     const page = await s.page();

@@ -70,8 +70,13 @@ export default {
     await bob.sees(bob.raw.getByRole("heading", { name: "Ours" }));
     await ann.chooseFrom("Permission mode", "acceptEdits");
     const mode = bob.raw.getByLabel("Permission mode", { exact: true });
-    await until(async () => (await mode.inputValue()) === "acceptEdits", "the mode on the other page");
-    const todos = { todos: [{ id: "1", content: "Ours to do", status: "pending", priority: "low" }] };
+    await until(
+      async () => (await mode.inputValue()) === "acceptEdits",
+      "the mode on the other page",
+    );
+    const todos = {
+      todos: [{ id: "1", content: "Ours to do", status: "pending", priority: "low" }],
+    };
     await ann.turn(`tool: todo_write ${JSON.stringify(todos)}`);
     await bob.hasText(bob.region("To-do list"), "Ours to do");
   },

@@ -1,6 +1,6 @@
 // Tool calls as cards: live output, failures, diffs, undo, to-dos, agents that search.
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { eq, ok, until } from "./harness.mjs";
 
@@ -30,8 +30,7 @@ export default {
     await page.hasText(card.locator("pre.output"), "begun");
     ok(!(await card.locator("pre.output").textContent()).includes("over"), "not yet over");
     await page.hasText(card, "Running");
-    await page.raw.evaluate(() => 0);
-    (await import("node:fs")).writeFileSync(join(server.work, "go"), "");
+    writeFileSync(join(server.work, "go"), "");
     await page.hasText(card.locator("pre.output"), "over");
     await page.sees(page.agent("done"));
     await page.hasText(card, "Done");
@@ -90,7 +89,9 @@ export default {
     await s.server();
     const page = await s.page();
     await editing(page);
-    await page.turn('tool: write_file {"path":"b.txt","content":"x"}\ntool: delete_file {"path":"b.txt"}');
+    await page.turn(
+      'tool: write_file {"path":"b.txt","content":"x"}\ntool: delete_file {"path":"b.txt"}',
+    );
     await page.hasText(page.tool("Delete"), "b.txt");
   },
 

@@ -50,7 +50,11 @@ export default {
     await page.sees(page.agent("three"));
     await page.idle();
     const said = await page.conversation.locator(".agent-message").allTextContents();
-    eq(said.map((text) => /FIRST|one|two|three/.exec(text)?.[0]), ["FIRST", "one", "three"], "answers");
+    eq(
+      said.map((text) => /FIRST|one|two|three/.exec(text)?.[0]),
+      ["FIRST", "one", "three"],
+      "answers",
+    );
     await queue.waitFor({ state: "hidden" });
   },
 
@@ -90,11 +94,17 @@ export default {
     const page = await s.page();
     await page.turn("say: x");
     await page.hasText(meter(page), "%");
-    for (const [tokens, level] of [[104_000, "medium"], [117_000, "high"], [123_000, "critical"]]) {
+    for (const [tokens, level] of [
+      [104_000, "medium"],
+      [117_000, "high"],
+      [123_000, "critical"],
+    ]) {
       await page.button("New session").first().click();
       await page.turn(`usage: ${tokens} 100`, level);
-      await until(async () => (await meter(page).getAttribute("data-level")) === level,
-        async () => `level ${level}: ${await meter(page).getAttribute("data-level")}`);
+      await until(
+        async () => (await meter(page).getAttribute("data-level")) === level,
+        async () => `level ${level}: ${await meter(page).getAttribute("data-level")}`,
+      );
     }
     await meter(page).click();
     const details = page.dialog();

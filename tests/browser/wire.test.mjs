@@ -1,6 +1,6 @@
 // The wire view: this session's frames as any of the four dialects carries them.
 
-import { eq, ok, options, until } from "./harness.mjs";
+import { eq, options, until } from "./harness.mjs";
 
 const PATHS = {
   unified: (id) => `/unified?session_id=${id}&since=0`,
@@ -27,7 +27,12 @@ async function replayed(s, dialect, id) {
   s.closing.push(() => socket.terminate());
   const frames = [];
   socket.on("message", (data) => frames.push(JSON.parse(data)));
-  const end = { unified: "turn_completed", agentloop: "agent_finished", loom: "run_end", chat: "agent_message" };
+  const end = {
+    unified: "turn_completed",
+    agentloop: "agent_finished",
+    loom: "run_end",
+    chat: "agent_message",
+  };
   await until(() => frames.some((frame) => frame.type === end[dialect]), `a replay in ${dialect}`);
   socket.terminate();
   return frames;
@@ -35,7 +40,8 @@ async function replayed(s, dialect, id) {
 
 /** What is about a connection and not about the session. */
 const own = ({ type }) => !["session_init", "heartbeat", "context_info"].includes(type);
-const says = ({ seq, ...frame }) => JSON.stringify([seq, frame.type, frame.event?.type, frame.payload?.type]);
+const says = ({ seq, ...frame }) =>
+  JSON.stringify([seq, frame.type, frame.event?.type, frame.payload?.type]);
 
 export default {
   async "every dialect's frames, as a client of it is sent them"(s) {
@@ -46,16 +52,28 @@ export default {
       const want = (await replayed(s, dialect, id)).filter(own).map(says);
       const shown = async () => {
         const text = await page.copiedBy(view.getByRole("button", { name: /Copy all/ }));
-        return text.split("\n").map((line) => JSON.parse(line)).filter(own).map(says);
+        return text
+          .split("\n")
+          .map((line) => JSON.parse(line))
+          .filter(own)
+          .map(says);
       };
-      await until(async () => (await rows.count()) >= want.length, `${want.length} rows of ${dialect}`);
+      await until(
+        async () => (await rows.count()) >= want.length,
+        `${want.length} rows of ${dialect}`,
+      );
       eq((await shown()).slice(0, want.length), want, `frames of ${dialect}`);
     }
   },
 
   async "frames come live in every dialect"(s) {
     const { page, view, rows } = await watched(s);
-    const live = { unified: "turn_completed", agentloop: "agent_finished", loom: "run_end", chat: "agent_message" };
+    const live = {
+      unified: "turn_completed",
+      agentloop: "agent_finished",
+      loom: "run_end",
+      chat: "agent_message",
+    };
     for (const [dialect, type] of Object.entries(live)) {
       await view.getByRole("tab", { name: dialect }).click();
       await page.hasText(view, "live");
@@ -67,14 +85,17 @@ export default {
   },
 
   async "a frame is unfolded and copied as it is"(s) {
-    const { page, view, rows } = await watched(s);
+    const { page, rows } = await watched(s);
     const row = rows.filter({ hasText: "tool_completed" }).first();
     await row.getByRole("button", { expanded: false }).click();
     await page.hasText(row.locator("pre"), "from-the-tool");
     const copied = JSON.parse(await page.copiedBy(row.getByRole("button", { name: /Copy this/ })));
-    eq([copied.type, copied.result.trim()], ["tool_completed", "from-the-tool"], "the copied frame");
+    eq(
+      [copied.type, copied.result.trim()],
+      ["tool_completed", "from-the-tool"],
+      "the copied frame",
+    );
     eq(copied.session_id, await page.session(), "its session");
-    ok(view, "the view");
   },
 
   async "what the page sends is shown too, in unified"(s) {
