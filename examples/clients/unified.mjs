@@ -22,12 +22,13 @@ async function choose({ question, options, multiSelect }) {
   return said.split(multiSelect ? /\s*,\s*/ : /$/).map((one) => options[one - 1]?.label ?? one);
 }
 
-async function turn(send, frames) {
-  send({ type: "user_message", content: positionals.join(" ") });
+async function turn(send, frames, mine = crypto.randomUUID()) {
+  send({ type: "user_message", id: mine, content: positionals.join(" ") });
   let running = false;
   for await (const [frame] of frames) {
     const { type, request_id, ...event } = JSON.parse(frame);
-    running ||= type === "turn_started";
+    running ||= type === "turn_started" && event.client_ref === mine; // or another client's
+    if (!running) if (type === "error") return event.message; else continue;
     if (type === "assistant_message") show(event.text + (event.is_final ? "\n" : ""));
     if (type === "tool_started") show(`[${event.tool_name}] ${JSON.stringify(event.arguments)}\n`);
     if (type === "command_output") show(event.output);
@@ -40,11 +41,11 @@ async function turn(send, frames) {
       for (const [at, one] of event.questions.entries()) answers[at].selected = await choose(one);
       send({ type: "user_question_response", request_id, answers });
     } else if (type === "exit_plan_mode") {
-      const feedback = yes ? "y" : await person(`${event.plan}\nGo ahead? [y/why not]`, "no");
-      send({ type: "plan_approval_response", request_id, approved: feedback === "y", feedback });
+      const said = yes ? "y" : await person(`${event.plan}\nGo ahead? [y/why not]`, "no");
+      const not = said === "y" ? {} : { approved: false, feedback: said };
+      send({ type: "plan_approval_response", request_id, approved: true, ...not });
     }
     if (type === "turn_completed" || type === "turn_failed") return event.error;
-    if (type === "error" && !running) return event.message;
   }
   return "the connection ended before the turn did";
 }
@@ -53,7 +54,6 @@ const socket = new WebSocket(`${url}/unified`, { headers });
 const frames = on(socket, "message", { close: ["close"] });
 const send = (message) => socket.send(JSON.stringify({ session_id: session, ...message }));
 const why = await once(socket, "open").then(() => turn(send, frames)).catch(String);
-if (why) console.error(why);
-process.exitCode = why ? 1 : 0;
+process.exitCode = why ? (console.error(why), 1) : 0;
 process.stdin.destroy();
 socket.close();

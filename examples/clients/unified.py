@@ -24,12 +24,13 @@ def choose(question):
     return [labels.get(one.strip(), one.strip()) for one in several]
 
 def turn(send, events):
-    send(type="user_message", content=words.message)
+    send(type="user_message", id=(mine := os.urandom(8).hex()), content=words.message)
     running = False
     for event in events:
         waits = {"request_id": event.get("request_id")}
+        if event["type"] == "turn_started": running = event.get("client_ref") == mine
+        if not running and event["type"] != "error": continue  # another client's turn
         match event["type"]:
-            case "turn_started": running = True
             case "assistant_message": print(event["text"], end="\n" * event["is_final"], flush=True)
             case "tool_started": print(f"[{event['tool_name']}] {json.dumps(event['arguments'])}")
             case "command_output": print(event["output"], end="", flush=True)
@@ -43,7 +44,8 @@ def turn(send, events):
                 send(type="user_question_response", **waits, answers=answers)
             case "exit_plan_mode":
                 said = words.yes and "y" or person(f"{event['plan']}\nGo ahead? [y/why not]", "no")
-                send(type="plan_approval_response", **waits, approved=said == "y", feedback=said)
+                why_not = {} if said == "y" else {"feedback": said}
+                send(type="plan_approval_response", **waits, approved=not why_not, **why_not)
             case "turn_completed": return 0
             case "turn_failed": return event["error"]
             case "error" if not running: return event["message"]

@@ -131,6 +131,31 @@ def allowed_by_another(s, language):
     assert (s.work / "a").exists() and "bye" in out, out
 
 
+@talks
+def test_python_unified_leaves_another_turn_alone(s):
+    beside_another_turn(s, "py")
+
+
+@talks
+def test_node_unified_leaves_another_turn_alone(s):
+    beside_another_turn(s, "mjs")
+
+
+def beside_another_turn(s, language):
+    s.server()
+    other = s.watcher()
+    other.say("run: touch a\nsay: of the other")
+    request = other.until("control_request")[-1]
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        words = ("--yes", "--session", "s1", "say: of the example")
+        example = pool.submit(run, s.t, "unified", language, *words)
+        other.until("message_queued")
+        other.decide(request, "deny")
+        out = ran_well(example.result())
+    assert not (s.work / "a").exists(), "the example allowed what it was not asked"
+    eq(out, "of the example\n", "what the example shows")
+
+
 def test_chat_says_why_a_call_was_not_run(t):
     t.server()
     out = ran_well(run(t, "chat", "py", "run: touch a"))

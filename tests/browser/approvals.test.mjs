@@ -142,9 +142,15 @@ export default {
     const rows = page.card.locator(".diff-row.added code");
     await page.count(rows, 3, "added lines");
     eq(await rows.allTextContents(), ["-- kept", "++ counted", long], "the lines");
-    ok(await rows.last().evaluate((node) => node.getBoundingClientRect().right <= innerWidth),
-      "a long line is wrapped");
-    eq(await page.card.getByText("Begin Patch").count(), 0, "what was understood is not shown twice");
+    ok(
+      await rows.last().evaluate((node) => node.getBoundingClientRect().right <= innerWidth),
+      "a long line is wrapped",
+    );
+    eq(
+      await page.card.getByText("Begin Patch").count(),
+      0,
+      "what was understood is not shown twice",
+    );
   },
 
   async "a request is there again after a reload and after a restart"(s) {

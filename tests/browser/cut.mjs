@@ -1,4 +1,4 @@
-// A network between a page and its server that can be cut, stall, and break off after so many bytes.
+// A network between a page and its server that can be cut, and break off after so many bytes.
 
 import { createServer, connect } from "node:net";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ export class Network {
   }
 
   constructor(server) {
-    Object.assign(this, { server, up: true, stalled: false, breaks: null, opened: 0 });
+    Object.assign(this, { server, up: true, breaks: null, opened: 0 });
     this.pairs = new Set();
     this.listener = createServer((near) => this.join(near));
   }
@@ -42,12 +42,6 @@ export class Network {
       // What was sent still arrives: a break is an end in the middle of something.
       if (pair.left <= 0) near.end(end);
     });
-    if (this.stalled) this.hold(pair);
-  }
-
-  hold({ near, far }) {
-    near.pause();
-    far.pause();
   }
 
   /** Ends every connection, and refuses new ones. */
@@ -68,12 +62,6 @@ export class Network {
     this.breaks = bytes;
     this.cut();
     this.restore();
-  }
-
-  /** Nothing passes, and nobody is told. */
-  stall() {
-    this.stalled = true;
-    this.pairs.forEach((pair) => this.hold(pair));
   }
 
   end() {

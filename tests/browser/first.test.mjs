@@ -6,14 +6,18 @@ import { eq, ok, until } from "./harness.mjs";
 const PICTURE = {
   name: "dot.png",
   mimeType: "image/png",
-  buffer: Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
-    "base64"),
+  buffer: Buffer.from(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+    "base64",
+  ),
 };
 
 /** Holds the page's next request for a new session until `release` is called. */
 async function held(page) {
   let release;
-  const freed = new Promise((resolve) => { release = resolve; });
+  const freed = new Promise((resolve) => {
+    release = resolve;
+  });
   let asked = 0;
   await page.raw.route("**/sessions", async (route) => {
     if (route.request().method() === "POST") {
@@ -56,14 +60,22 @@ export default {
     eq(await page.user("FOR A NEW ONE").count(), 0, "and was not spoken to");
     eq(await page.field.inputValue(), "a draft of the other", "its draft stays");
     await page.row(/FOR A NEW ONE/).click();
-    await until(async () => (await page.field.inputValue()) === "say: FOR A NEW ONE",
-      "the message is the draft of the new session");
+    await until(
+      async () => (await page.field.inputValue()) === "say: FOR A NEW ONE",
+      "the message is the draft of the new session",
+    );
     await page.field.press("Enter");
     await page.sees(page.agent("FOR A NEW ONE"));
     await page.row(/x/).first().click();
-    await until(async () => (await page.field.inputValue()) === "a draft of the other", "the draft of the other");
+    await until(
+      async () => (await page.field.inputValue()) === "a draft of the other",
+      "the draft of the other",
+    );
     await page.raw.reload();
-    await until(async () => (await page.field.inputValue()) === "a draft of the other", "also after a reload");
+    await until(
+      async () => (await page.field.inputValue()) === "a draft of the other",
+      "also after a reload",
+    );
   },
 
   async "two first messages and two clicks make one session"(s) {
@@ -83,7 +95,10 @@ export default {
     eq((await sessionsOf(server)).length, 1, "sessions");
     eq(await page.field.inputValue(), "and a draft", "what was written meanwhile stays");
     await page.raw.reload();
-    await until(async () => (await page.field.inputValue()) === "and a draft", "also after a reload");
+    await until(
+      async () => (await page.field.inputValue()) === "and a draft",
+      "also after a reload",
+    );
     await page.button("New session").first().click();
     eq(await page.field.inputValue(), "", "and it is no draft of the next session");
     await page.raw.locator(".suggestion").first().dblclick();
@@ -118,7 +133,9 @@ export default {
     await page.menu("Rename");
     const field = page.raw.getByRole("textbox", { name: "Title" });
     await field.fill("A new name");
-    await page.raw.evaluate((to) => { location.hash = `#s=${to}`; }, id);
+    await page.raw.evaluate((to) => {
+      location.hash = `#s=${to}`;
+    }, id);
     await page.sees(page.agent("THE OTHER"));
     await field.waitFor({ state: "hidden" });
     await page.raw.keyboard.press("Enter");

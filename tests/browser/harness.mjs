@@ -101,12 +101,20 @@ export class Scene {
 
   /** A server of this test's own; `env` is for it. */
   async server(settings = {}) {
+    this.isOpen();
     this.place ??= await mkdtemp(join(tmpdir(), "polyloop-page-"));
-    const server = await Server.start(options.polyloop, this.place, settings);
+    const server = new Server(options.polyloop, this.place, settings);
+    // Known before it is up: whatever comes, it is ended with the test.
     this.servers.push(server);
+    await server.begin(settings.port ?? 0);
     this.origins.add(server.origin);
     this.last = server;
     return server;
+  }
+
+  /** A test that goes on after its time was up gets nothing more. */
+  isOpen() {
+    ok(!this.closed, `${this.name}: the test is over`);
   }
 
   /** Problems that a test causes on purpose: what they say, as a pattern. */
@@ -116,6 +124,7 @@ export class Scene {
 
   /** A person's browser: what it keeps is its own. `at` is where the page is, if not the server. */
   async page({ at, path = "/", phone = false, dark = false, context: settings = {} } = {}) {
+    this.isOpen();
     const context = await (
       await theBrowser()
     ).newContext({
@@ -124,7 +133,6 @@ export class Scene {
       isMobile: phone,
       colorScheme: dark ? "dark" : "light",
       reducedMotion: "reduce",
-      permissions: ["clipboard-read", "clipboard-write"],
       ...settings,
     });
     this.contexts.push(context);
@@ -165,6 +173,10 @@ export class Scene {
       document.addEventListener("securitypolicyviolation", (event) => {
         window.__told(`policy: ${event.violatedDirective} ${event.blockedURI}`);
       });
+      window.__copied = null;
+      navigator.clipboard.writeText = async (text) => {
+        window.__copied = text;
+      };
     });
   }
 
@@ -190,9 +202,10 @@ export class Scene {
 
   async close() {
     scenes.delete(this);
+    this.closed = true;
     for (const context of this.contexts) await context.close().catch(() => {});
     for (const close of this.closing) await close();
-    for (const server of this.servers) await server.kill();
+    for (const server of this.servers) await server.end();
     if (this.place) await rm(this.place, { recursive: true, force: true });
   }
 }

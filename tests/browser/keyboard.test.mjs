@@ -20,14 +20,18 @@ async function tabTo(page, name, key = "Tab") {
 }
 
 /** A key of which the browser would make another character, on the message field. */
-const dispatch = (page, key) => page.field.evaluate((node, init) => {
-  node.dispatchEvent(new KeyboardEvent("keydown", { bubbles: true, cancelable: true, ...init }));
-}, key);
+const dispatch = (page, key) =>
+  page.field.evaluate((node, init) => {
+    node.dispatchEvent(new KeyboardEvent("keydown", { bubbles: true, cancelable: true, ...init }));
+  }, key);
 
 /** Keys of a card count only once it has stood there a moment. */
 async function settled(page) {
   const since = await page.raw.evaluate(() => performance.now());
-  await until(() => page.raw.evaluate((from) => performance.now() - from > 1_000, since), "a moment");
+  await until(
+    () => page.raw.evaluate((from) => performance.now() - from > 1_000, since),
+    "a moment",
+  );
 }
 
 export default {
@@ -139,7 +143,10 @@ export default {
     );
     await page.button("Allow once").click();
     await page.sees(page.agent("THE END"));
-    await until(() => told.some((text) => /done.*The agent said: THE END/i.test(text)), () => `the end: ${told}`);
+    await until(
+      () => told.some((text) => /done.*The agent said: THE END/i.test(text)),
+      () => `the end: ${told}`,
+    );
   },
 
   async "what is typed in the field answers nothing, and no card takes the focus from it"(s) {
@@ -198,6 +205,10 @@ export default {
     await page.raw.keyboard.press("t");
     await page.raw.keyboard.press("n");
     eq(await page.session(), id, "no new session");
-    eq(await page.raw.evaluate(() => document.documentElement.dataset.theme ?? "none"), "none", "the theme");
+    eq(
+      await page.raw.evaluate(() => document.documentElement.dataset.theme ?? "none"),
+      "none",
+      "the theme",
+    );
   },
 };

@@ -4,9 +4,6 @@ import { ok, until, WAIT_MS } from "./harness.mjs";
 
 const TEXT_SHOWN = 1_500;
 
-/** Settled when nobody uses the clipboard. */
-let clipboard = Promise.resolve();
-
 export class Page {
   constructor(raw, scene) {
     Object.assign(this, { raw, scene });
@@ -103,18 +100,14 @@ export class Page {
     return this.copiedBy(button);
   }
 
-  /** What a copy button puts on the clipboard, which all pages of the browser share. */
-  copiedBy(button) {
-    const mine = clipboard.then(() => this.copiedAlone(button));
-    clipboard = mine.catch(() => {});
-    return mine;
-  }
-
-  async copiedAlone(button) {
-    await this.raw.evaluate(() => navigator.clipboard.writeText("nothing was copied"));
+  /** What a copy button hands to the clipboard, which itself is shared with every other browser. */
+  async copiedBy(button) {
+    await this.raw.evaluate(() => {
+      window.__copied = null;
+    });
     await button.evaluate((node) => node.click());
-    const read = () => this.raw.evaluate(() => navigator.clipboard.readText());
-    await until(async () => (await read()) !== "nothing was copied", "something was copied");
+    const read = () => this.raw.evaluate(() => window.__copied);
+    await until(async () => (await read()) !== null, "something was copied");
     return read();
   }
 

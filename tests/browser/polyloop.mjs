@@ -12,15 +12,8 @@ const START_MS_MAX = 30_000;
 const LOG_LINES_SHOWN = 30;
 
 export class Server {
-  /** Starts it; `port` 0 takes any. */
-  static async start(program, place, { port = 0, env = {}, store = true, command = "serve" } = {}) {
-    const server = new Server(program, place, env, store);
-    server.command = command;
-    await server.begin(port);
-    return server;
-  }
-
-  constructor(program, place, env, store) {
+  constructor(program, place, { env = {}, store = true, command = "serve" } = {}) {
+    this.command = command;
     this.program = program;
     this.place = place;
     this.log = join(place, "stderr");
@@ -40,7 +33,9 @@ export class Server {
     };
   }
 
+  /** Starts it; port 0 takes any. One that does not come up is ended. */
   async begin(port) {
+    if (this.isOver) throw new Error("the test is over, and its servers with it");
     const log = openSync(this.log, "a");
     this.process = spawn(this.program, [this.command, "--port", String(port)], {
       cwd: join(this.place, "start"),
@@ -49,7 +44,12 @@ export class Server {
     });
     closeSync(log);
     this.ended = once(this.process, "exit");
-    this.port = await this.address();
+    // A program that cannot be run has no exit.
+    this.ended.catch(() => {});
+    this.port = await this.address().catch(async (error) => {
+      if (this.process.pid) await this.kill();
+      throw error;
+    });
     this.origin = `http://127.0.0.1:${this.port}`;
   }
 
@@ -67,6 +67,12 @@ export class Server {
       this.process.once("exit", (code) => fail(`the server ended with ${code}`));
       this.process.once("error", (error) => fail(error.message));
     });
+  }
+
+  /** For good: a test that goes on after its time was up starts it no more. */
+  async end() {
+    this.isOver = true;
+    if (this.process?.pid) await this.kill();
   }
 
   /** As a power cut would. */

@@ -19,13 +19,25 @@ async function sources(page, count) {
   return found;
 }
 
-/** What the page shows is what the log has; and what a reload shows is the same. */
-async function isWhole(s, page) {
+/** What the page shows is what the log has; and what a reload shows is the same. So many messages of
+ * the user there are, and each of these words is the agent's once. */
+async function isWhole(s, page, said, ...once) {
   const texts = await s.last.texts(await page.session());
+  for (const word of once)
+    eq(texts.filter((text) => text === word).length, 1, `${word} in the log`);
   await page.raw.setViewportSize(HIGH);
-  eq(await sources(page, texts.length), texts, "what is shown, beside the log");
+  const same = async (what) => {
+    eq(await sources(page, texts.length), texts, what);
+    eq(
+      await page.conversation.locator(".user-message").count(),
+      said,
+      `messages of the user, ${what}`,
+    );
+    for (const word of once) eq(await page.agent(word).count(), 1, `${word}, ${what}`);
+  };
+  await same("what is shown, beside the log");
   await page.raw.reload();
-  eq(await sources(page, texts.length), texts, "the same after a reload");
+  await same("the same after a reload");
 }
 
 export default {
@@ -56,7 +68,7 @@ export default {
     await server.again();
     await page.button("Resume").waitFor();
     await page.turn("say: x", "THE END");
-    await isWhole(s, page);
+    await isWhole(s, page, 2, "THE END");
   },
 
   async "the server is killed again and again"(s) {
@@ -80,7 +92,7 @@ export default {
       return page.agent("THE END").count();
     }, "the end");
     await page.idle();
-    await isWhole(s, page);
+    await isWhole(s, page, 1, "THE END");
   },
 
   async "the network is cut and restored while an answer streams"(s) {
@@ -103,7 +115,7 @@ export default {
       .catch(() => {});
     await page.idle();
     eq((await page.copied()).length, 8000, "all of it is there");
-    await isWhole(s, page);
+    await isWhole(s, page, 1);
   },
 
   async "the browser goes offline and comes back"(s) {
@@ -118,7 +130,7 @@ export default {
     await page.raw.context().setOffline(false);
     await page.button(/now/).waitFor({ state: "hidden" });
     await page.turn("say: y", "AFTER");
-    await isWhole(s, page);
+    await isWhole(s, page, 2, "BEFORE", "AFTER");
   },
 
   async "a connection that breaks at any byte loses and doubles nothing"(s) {
@@ -140,7 +152,7 @@ export default {
     network.breakAfter(null);
     ok(network.opened - opened > 5, `it broke often: ${network.opened - opened} connections`);
     await page.idle();
-    await isWhole(s, page);
+    await isWhole(s, page, 2, "BEFORE", "THE END");
     const output = await page.tool("seq 1 200").locator("pre.output").textContent();
     eq(
       output.trim().split(/\s+/).map(Number),

@@ -14,7 +14,8 @@ function dock(...ids) {
   waits.session = { waits: new Map(ids.map((id) => [id, {}])) };
   return waits;
 }
-const settled = (waits, request_id, decision, by = 'Ann') => waits.settled({ request_id, decision, by });
+const settled = (waits, request_id, decision, by = 'Ann') =>
+  waits.settled({ request_id, decision, by });
 const respond = (decision) => ({ type: 'permission_response', decision });
 
 test('what was decided here is not told, what others decided is', () => {

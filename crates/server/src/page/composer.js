@@ -135,7 +135,10 @@ export class Composer {
     const sent = this.underway.filter((one) => one.id === '');
     for (const one of sent) one.id = id;
     const isHere = this.id === '';
-    keepDraft('', isHere ? '' : sent.reduce((left, { content }) => without(left, content), draft('')));
+    keepDraft(
+      '',
+      isHere ? '' : sent.reduce((left, { content }) => without(left, content), draft('')),
+    );
     if (isHere) {
       this.id = id;
       this.pictures.adopt(id);
@@ -270,8 +273,7 @@ export class Composer {
     this.pictures.putBack(id, images);
     const isThere = (this.id === id ? this.text.value : draft(id)).includes(asDraft(content));
     if (this.id === id && !isThere) this.put(content);
-    else if (!isThere)
-      keepDraft(id, [content, draft(id)].filter(Boolean).join('\n'));
+    else if (!isThere) keepDraft(id, [content, draft(id)].filter(Boolean).join('\n'));
   }
 
   key(event) {
