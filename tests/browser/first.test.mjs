@@ -142,4 +142,22 @@ export default {
     await page.turn("say: x", "AFTER");
     eq((await sessionsOf(server)).map((one) => [one.id, one.title]).sort(), before, "the titles");
   },
+
+  async "archiving a session leaves the one alone that was opened while it was asked"(s) {
+    const server = await s.server();
+    const page = await s.page();
+    const id = await other(page);
+    await page.turn("say: x", "TO BE PUT AWAY");
+    const away = await page.session();
+    await page.menu("Archive");
+    await page.sees(page.dialog());
+    await page.raw.evaluate((to) => {
+      location.hash = `#s=${to}`;
+    }, id);
+    await page.sees(page.agent("THE OTHER"));
+    await page.button("Archive", page.dialog()).click();
+    await until(async () => !(await sessionsOf(server)).some((one) => one.id === away), "archived");
+    eq(await page.session(), id, "the other session is open");
+    await page.turn("say: x", "AND STILL ANSWERS");
+  },
 };
