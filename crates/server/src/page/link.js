@@ -48,8 +48,9 @@ export function unifiedAddress(origin, { sessionId, since, name }) {
 }
 
 export class Link {
-  /// `since` gives the cursor of the last frame that was applied, or null.
-  constructor(sessionId, { since = () => null, name = null, origin, connect, random } = {}) {
+  /// `since` gives the cursor of the last frame that was applied, or null; `kept` has messages that
+  /// an earlier link to the session could not send.
+  constructor(sessionId, { since = () => null, name = null, kept, origin, connect, random } = {}) {
     this.sessionId = sessionId;
     this.since = since;
     this.name = name;
@@ -65,7 +66,7 @@ export class Link {
     this.failures = 0;
     this.isWanted = false;
     /// Users' messages of which the server has not spoken: id → message.
-    this.kept = new Map();
+    this.kept = kept ?? new Map();
     /// What was missed has come, so that what is still kept never arrived.
     this.isCaughtUp = false;
     /// The id of the question whose answer says so.
@@ -87,12 +88,11 @@ export class Link {
     this.dial();
   }
 
-  /// For good; what is kept is forgotten.
+  /// What is kept stays kept, for whoever opens the session next.
   close() {
     this.isWanted = false;
     globalThis.removeEventListener?.('online', this.wake);
     globalThis.document?.removeEventListener('visibilitychange', this.wake);
-    this.kept.clear();
     this.drop();
     this.tell('closed');
   }

@@ -6,6 +6,7 @@ import { Session } from './session.js';
 import { History } from './history.js';
 import { Link, messageId } from './link.js';
 import { Transcript } from './transcript.js';
+import { Unsent } from './unsent.js';
 import { closing } from './closing.js';
 
 const RETRY_MS = [500, 1_000, 2_000, 5_000, 10_000];
@@ -17,7 +18,12 @@ export class Room {
     this.session = new Session(id);
     this.status = 0;
     this.history = this.newHistory();
-    this.link = new Link(id, { since: () => this.session.lastCursor, name });
+    this.unsent = Unsent.of(id);
+    this.link = new Link(id, {
+      since: () => this.session.lastCursor,
+      name,
+      kept: this.unsent.messages,
+    });
     this.link.onframe = (frame) => this.take(frame);
     this.link.onstate = (state) => {
       if (this.closed) return;
@@ -25,6 +31,7 @@ export class Room {
       told.state(state);
     };
     this.link.onsent = (frame) => {
+      this.unsent.put(frame.id, this.session.seq);
       if (!this.closed) told.sent(frame);
     };
     this.transcript = new Transcript(container, this.session, {
@@ -46,22 +53,42 @@ export class Room {
   }
 
   /// Loads the newest page and attaches behind it; comes again while the server is away.
-  async start() {
+  /// A session that is not there is `missing`, unless the server has just begun it.
+  async start({ isBegun = false } = {}) {
     this.told.state({ state: 'connecting', retryInMs: null, why: null });
     while (!this.closed) {
       this.status = 0;
       try {
-        const page = await this.history.newest();
-        if (this.closed) return;
-        this.changed(this.session.load(page));
-        this.link.open();
+        const pages = await this.unsent.pages(this.history);
+        if (!this.closed) this.load(pages);
         return;
       } catch (error) {
         if (this.closed) return;
-        if (this.status === 404 || this.status === 400) return this.missing(error.message);
+        const isAbsent = this.status === 404 || this.status === 400;
+        if (isAbsent && isBegun) return this.load([{ frames: [], seq: 0 }]);
+        if (isAbsent) return this.missing(error.message);
         await this.later(error.message);
+        this.history = this.newHistory();
       }
     }
+  }
+
+  /// Pages from the newest back, in place of whatever is shown.
+  load([newest, ...older]) {
+    // What was said while it was on its way stands behind it.
+    this.session.clear();
+    this.session.load(newest);
+    for (const { frames } of older) this.session.prepend(frames);
+    for (const message of this.unsent.messages.values()) this.session.outgoing(message);
+    this.changed([{ kind: 'reset' }]);
+    this.link.open();
+  }
+
+  /// The server has forgotten what was shown: everything it has is asked for anew.
+  startOver() {
+    this.link.close();
+    this.history = this.newHistory();
+    this.start({ isBegun: true });
   }
 
   missing(why) {
@@ -72,7 +99,7 @@ export class Room {
   /// Attaches to a session that is not there yet, which begins it.
   begin() {
     this.isMissing = false;
-    this.link.open();
+    this.load([{ frames: [], seq: 0 }]);
   }
 
   later(why) {
@@ -100,7 +127,9 @@ export class Room {
   take(frame) {
     if (this.closed) return;
     this.told.frame(frame);
-    this.changed(this.session.apply(frame));
+    const changes = this.session.apply(frame);
+    this.changed(changes);
+    if (changes.some(({ kind }) => kind === 'reset')) this.startOver();
   }
 
   changed(changes) {
@@ -110,8 +139,11 @@ export class Room {
   }
 
   async older() {
-    const frames = await this.history.older();
-    if (frames && !this.closed) this.changed(this.session.prepend(frames));
+    const { history } = this;
+    const frames = await history.older();
+    // What came meanwhile may be of a server that has forgotten it.
+    if (frames && !this.closed && history === this.history)
+      this.changed(this.session.prepend(frames));
     return this.history.hasOlder;
   }
 

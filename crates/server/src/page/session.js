@@ -103,7 +103,7 @@ export class Session {
 
   /// Folds a frame; `live` is false for what happened before anybody here looked.
   apply(frame, live = true) {
-    if (frame.type === 'session_init' && frame.seq < this.seq) return this.begunAnew(frame);
+    if (frame.type === 'session_init' && frame.seq < this.seq) return this.begunAnew();
     if (this.isKnown(frame)) return this.again(frame);
     this.remember(frame);
     const told = Object.hasOwn(FRAMES, frame.type) ? FRAMES[frame.type] : null;
@@ -120,14 +120,10 @@ export class Session {
   }
 
   /// The server knows less than was shown: it kept nothing, or another one has taken its place.
-  begunAnew(frame) {
-    const outgoing = [...this.sending.values()];
+  /// What it has now may begin before its greeting, so that all of it is to be loaded.
+  begunAnew() {
     this.clear();
-    for (const item of outgoing) {
-      this.sending.set(item.clientRef, item);
-      this.folded.list.push(item);
-    }
-    return [{ kind: 'reset' }, ...this.apply(frame)];
+    return [{ kind: 'reset' }];
   }
 
   isKnown(frame) {
