@@ -142,3 +142,17 @@ test('what had arrived when the session was left is not sent again', async (t) =
   server.socket.tell({ type: 'context_info' });
   assert.deepEqual(server.socket.sent, []);
 });
+
+test('a message that is longer than the server takes is not sent, and that is said', async (t) => {
+  const server = new Server();
+  const room = entered(t, 'long', { bytesMax: () => 1000 });
+  await room.start();
+  server.socket.onopen();
+  // Each has two bytes: it is bytes that count.
+  assert.equal(room.say('é'.repeat(500)), false);
+  assert.deepEqual(server.socket.sent, []);
+  assert.deepEqual(shown(room), []);
+  assert.match(room.notices[0], /the server takes 1000/);
+  assert.equal(room.say('short'), true);
+  assert.equal(server.socket.sent.length, 1);
+});

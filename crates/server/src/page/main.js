@@ -209,6 +209,7 @@ function open(id) {
   welcome.hide();
   const mine = new Room(id, byId('transcript'), {
     name: kept('name', null),
+    bytesMax: () => about?.limits?.message_bytes,
     told: {
       changes: (list) => desk.changes(list),
       frame: (frame) => desk.frame(frame),

@@ -9,12 +9,15 @@ import { Transcript } from './transcript.js';
 import { Unsent } from './unsent.js';
 import { closing } from './closing.js';
 
+// What is around a message's own fields: the session's id.
+const FRAME_BYTES = 160;
 const RETRY_MS = [500, 1_000, 2_000, 5_000, 10_000];
 
 export class Room {
-  /// `told`: changes(list), frame(frame), state(state), sent(frame), missing(why).
-  constructor(id, container, { name, told, onFork, onUndo, onWait }) {
-    Object.assign(this, { id, told, closed: false, isMissing: false, tries: 0 });
+  /// `told`: changes(list), frame(frame), state(state), sent(frame), missing(why); `bytesMax()` is
+  /// how long a message may be, where that is known.
+  constructor(id, container, { name, told, bytesMax = () => null, onFork, onUndo, onWait }) {
+    Object.assign(this, { id, told, bytesMax, closed: false, isMissing: false, tries: 0 });
     this.session = new Session(id);
     this.status = 0;
     this.history = this.newHistory();
@@ -30,6 +33,7 @@ export class Room {
       if (state.state === 'open') this.transcript.retryOlder();
       told.state(state);
     };
+    this.link.onrefused = (ref, why) => this.changed(this.session.refused(ref, why));
     this.link.onsent = (frame) => {
       this.unsent.put(frame.id, this.session.seq);
       if (!this.closed) told.sent(frame);
@@ -155,6 +159,12 @@ export class Room {
       content,
       ...(images.length ? { images } : {}),
     };
+    const bytes = new TextEncoder().encode(JSON.stringify(message)).length + FRAME_BYTES;
+    if (this.bytesMax() && bytes > this.bytesMax()) {
+      const why = `Not sent: the message has ${bytes} bytes, and the server takes ${this.bytesMax()}. Make it shorter.`;
+      this.changed(this.session.refused(message.id, why));
+      return false;
+    }
     this.changed(this.session.outgoing(message));
     this.transcript.followEnd();
     return this.link.send(message);

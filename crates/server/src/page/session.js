@@ -182,6 +182,16 @@ export class Session {
     this.sending.delete(clientRef);
     return { images: item.images, changes: this.folded.remove(item) };
   }
+
+  /// Something of the page's own was not taken, a message maybe.
+  refused(clientRef, why, code) {
+    const told = notice('error', why, code, clientRef);
+    const item = clientRef && this.sending.get(clientRef);
+    if (!item) return [told];
+    this.sending.delete(clientRef);
+    Object.assign(item, { state: 'refused', why });
+    return [{ kind: 'item', item }, told];
+  }
 }
 
 // Each takes (session, frame, live) and returns the changes.
@@ -299,12 +309,7 @@ const FRAMES = {
     return [...changes, ...session.folded.noticed(frame)];
   },
   error(session, frame) {
-    const told = notice('error', frame.message, frame.code, frame.client_ref);
-    const item = frame.client_ref && session.sending.get(frame.client_ref);
-    if (!item) return [told];
-    session.sending.delete(frame.client_ref);
-    Object.assign(item, { state: 'refused', why: frame.message });
-    return [{ kind: 'item', item }, told];
+    return session.refused(frame.client_ref, frame.message, frame.code);
   },
 };
 
