@@ -248,6 +248,7 @@ function missing(why, status) {
 
 function state(told) {
   connection.show(told);
+  wire.follow(told);
   if (told.state === 'open') room.send({ type: 'get_context' });
 }
 
