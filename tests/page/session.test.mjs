@@ -401,3 +401,13 @@ test('it is known when the agent works and nothing shows it', () => {
   assert.equal(at('tool_completed'), true);
   assert.equal(at('turn_completed'), false);
 });
+
+test('a message that waited in the queue keeps its pictures', () => {
+  const session = new Session('s');
+  const images = [{ image_url: 'data:image/png;base64,AA==' }];
+  session.outgoing({ id: 'm-1', content: 'Look', images });
+  const queued = { type: 'message_queued', id: 'evt-1', seq: 1, message_id: 'queued-1' };
+  session.apply({ ...queued, message: 'Look', by: 'Ann', client_ref: 'm-1' });
+  session.apply({ ...said('Look'), id: 'evt-2', seq: 2, message_id: 'queued-1', client_ref: 'm-1' });
+  assert.deepEqual(session.items.map((item) => item.images), [images]);
+});

@@ -227,7 +227,9 @@ const FRAMES = {
   },
 
   turn_started(session, frame, live) {
-    const { images, changes } = session.arrived(frame.client_ref);
+    const { images: own, changes } = session.arrived(frame.client_ref);
+    const waited = session.queue.find((waiting) => waiting.message_id === frame.message_id);
+    const images = own.length > 0 ? own : (waited?.images ?? []);
     const queued = unqueue(session, frame.message_id);
     session.turn = {
       startedAt: session.now(),
@@ -266,10 +268,11 @@ const FRAMES = {
   },
 
   message_queued(session, frame) {
-    const { changes } = session.arrived(frame.client_ref);
+    const { images, changes } = session.arrived(frame.client_ref);
     if (session.queue.some((waiting) => waiting.message_id === frame.message_id)) return changes;
     const { message_id, message, by, client_ref } = frame;
-    session.queue.push({ message_id, message, by, client_ref });
+    // The server does not tell pictures back.
+    session.queue.push({ message_id, message, by, client_ref, images });
     return [...changes, { kind: 'queue' }];
   },
   message_dropped: (session, frame) => unqueue(session, frame.message_id),
