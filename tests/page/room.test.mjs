@@ -109,6 +109,7 @@ test('what could not be sent is there and is sent when the session is opened aga
   await room.start();
   room.say('one');
   room.say('two');
+  assert.equal(room.hasUnsent, true);
   room.close();
   const again = entered(t, 'left');
   await again.start();

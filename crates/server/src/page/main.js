@@ -182,6 +182,7 @@ function route() {
 
 function leave() {
   closeFloat();
+  if (room?.hasUnsent) toast('What was not sent yet is sent when you open that session again.', 'warn');
   room?.close();
   room = null;
   byId('transcript').replaceChildren();

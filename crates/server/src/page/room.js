@@ -170,6 +170,11 @@ export class Room {
     return this.link.send(message);
   }
 
+  /// There are messages that wait for a connection.
+  get hasUnsent() {
+    return !this.closed && !this.link.isOpen && this.unsent.messages.size > 0;
+  }
+
   send(frame) {
     return this.link.send(frame);
   }
