@@ -199,4 +199,30 @@ export default {
     await state.click({ timeout: 1000 }).catch(() => {});
     await state.waitFor({ state: "hidden" });
   },
+
+  async "a server that kept nothing comes back: both pages show what it has now"(s) {
+    s.expect(LOST);
+    const server = await s.server({ store: false });
+    const [ann, bob] = [await s.page(), await s.page()];
+    // More than what is said anew: that less is there is how a page knows.
+    await ann.turn("run: echo one\nrun: echo two\nsay: one", "BEFORE");
+    const id = await ann.session();
+    await bob.raw.goto(`${server.origin}/#s=${id}`);
+    await bob.sees(bob.agent("BEFORE"));
+    await bob.raw.context().setOffline(true);
+    await server.kill();
+    await ann.sees(ann.button(/now/));
+    await bob.sees(bob.button(/now/));
+    await server.again();
+    // Whoever comes first speaks before the other is back.
+    await ann.button(/now/).click({ timeout: 2000 }).catch(() => {});
+    await ann.turn("say: x", "ANEW");
+    await bob.raw.context().setOffline(false);
+    await bob.button(/now/).click({ timeout: 2000 }).catch(() => {});
+    for (const page of [ann, bob]) {
+      await page.sees(page.agent("ANEW"));
+      await page.count(page.user("ANEW"), 1, "messages of Ann");
+      await page.count(page.agent("BEFORE"), 0, "messages that are forgotten");
+    }
+  },
 };

@@ -185,8 +185,47 @@ test('a silent socket is taken for dead, and so is one that does not answer', (t
   pass(500);
   sockets[1].onopen();
   link.send({ type: 'interrupt' });
+  // It is asked once more before it is given up.
+  pass(16_000);
+  assert.equal(states.at(-1), 'open');
+  assert.equal(sockets[1].sent.at(-1).type, 'get_context');
   pass(16_000);
   assert.equal(states.at(-1), 'waiting');
+});
+
+test('who is busy is not taken for dead', (t) => {
+  const { link, sockets, states, pass } = linked(t);
+  sockets[0].onopen();
+  link.send({ type: 'permission_response', request_id: 'r', decision: 'explain' });
+  pass(60_000);
+  assert.equal(states.at(-1), 'open');
+  assert.equal(sockets[0].sent.length, 1);
+  // A large message is on its way; heartbeats come, or else it is silence that ends it.
+  sockets[0].tell({ type: 'heartbeat' });
+  sockets[0].bufferedAmount = 1;
+  link.send({ type: 'user_message', id: 'm-1', content: 'long' });
+  pass(60_000);
+  assert.equal(states.at(-1), 'open');
+  assert.equal(sockets[0].sent.length, 2);
+  sockets[0].bufferedAmount = 0;
+  pass(15_000);
+  assert.equal(states.at(-1), 'waiting');
+});
+
+test('a message that is too large is refused once, and the others are sent', (t) => {
+  const { link, sockets, pass } = linked(t);
+  const refused = [];
+  link.onrefused = (id, why) => refused.push([id, why]);
+  sockets[0].onopen();
+  link.send({ type: 'user_message', id: 'm-1', content: 'x'.repeat(500) });
+  link.send({ type: 'user_message', id: 'm-2', content: 'short' });
+  sockets[0].die(1009);
+  assert.deepEqual(refused, [['m-1', 'A message was larger than the server takes']]);
+  pass(500);
+  sockets[1].onopen();
+  sockets[1].tell({ type: 'context_info' });
+  const said = sockets[1].sent.filter(({ type }) => type === 'user_message');
+  assert.deepEqual(said.map(({ id }) => id), ['m-2']);
 });
 
 test('a closed link stays closed, and old sockets are not listened to', (t) => {

@@ -226,10 +226,13 @@ test('a server that has forgotten the session is believed', () => {
     model: 'm',
     cwd: '/w',
   });
-  assert.equal(changes[0].kind, 'reset');
+  assert.deepEqual(changes, [{ kind: 'reset' }]);
   assert.deepEqual(session.items, []);
-  session.apply({ ...said('Anew'), id: 'evt-1', seq: 1 });
+  // The greeting's place is behind what the server has by now, which is loaded first.
+  assert.equal(session.lastCursor, null);
+  session.load({ frames: [{ ...said('Anew'), id: 'evt-1', seq: 1 }], seq: 1 });
   assert.equal(session.items.length, 1);
+  assert.equal(session.lastCursor, '1');
 });
 
 test('what the page sends is shown at once and replaced by what the server says of it', () => {
@@ -397,4 +400,14 @@ test('it is known when the agent works and nothing shows it', () => {
   assert.equal(at('control_request'), false);
   assert.equal(at('tool_completed'), true);
   assert.equal(at('turn_completed'), false);
+});
+
+test('a message that waited in the queue keeps its pictures', () => {
+  const session = new Session('s');
+  const images = [{ image_url: 'data:image/png;base64,AA==' }];
+  session.outgoing({ id: 'm-1', content: 'Look', images });
+  const queued = { type: 'message_queued', id: 'evt-1', seq: 1, message_id: 'queued-1' };
+  session.apply({ ...queued, message: 'Look', by: 'Ann', client_ref: 'm-1' });
+  session.apply({ ...said('Look'), id: 'evt-2', seq: 2, message_id: 'queued-1', client_ref: 'm-1' });
+  assert.deepEqual(session.items.map((item) => item.images), [images]);
 });

@@ -79,7 +79,7 @@ class Node {
 }
 
 /// Puts it in place for a test; `draw()` draws the pictures that are due, and says how many.
-export function browser(t) {
+export function browser() {
   const due = [];
   const names = {
     document: {
@@ -99,10 +99,7 @@ export function browser(t) {
     },
     requestAnimationFrame: (act) => due.push(act),
   };
-  for (const [name, value] of Object.entries(names)) {
-    globalThis[name] = value;
-    t.after(() => delete globalThis[name]);
-  }
+  Object.assign(globalThis, names);
   const draw = () => {
     const now = due.splice(0);
     now.forEach((act) => act());

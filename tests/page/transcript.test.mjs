@@ -9,7 +9,7 @@ import { browser, settled } from './stand-in.mjs';
 
 test('an older page that cannot be had is asked for once, and again after a while', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
-  const { draw, container } = browser(t);
+  const { draw, container } = browser();
   let asked = 0;
   let fails = true;
   const transcript = new Transcript(container, new Session('s'), {

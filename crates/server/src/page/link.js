@@ -12,6 +12,7 @@ const SILENCE_MAX_MS = 75_000;
 const ANSWER_MAX_MS = 15_000;
 const CONNECT_MAX_MS = 15_000;
 const NORMAL_CLOSE = 1000;
+const TOO_LARGE_CLOSE = 1009;
 
 const CLOSES = {
   1001: 'The server is going down',
@@ -48,8 +49,9 @@ export function unifiedAddress(origin, { sessionId, since, name }) {
 }
 
 export class Link {
-  /// `since` gives the cursor of the last frame that was applied, or null.
-  constructor(sessionId, { since = () => null, name = null, origin, connect, random } = {}) {
+  /// `since` gives the cursor of the last frame that was applied, or null; `kept` has messages that
+  /// an earlier link to the session could not send.
+  constructor(sessionId, { since = () => null, name = null, kept, origin, connect, random } = {}) {
     this.sessionId = sessionId;
     this.since = since;
     this.name = name;
@@ -60,16 +62,20 @@ export class Link {
     this.onstate = () => {};
     /// Sees what the page sends.
     this.onsent = () => {};
+    /// Is told (id, why) of a user's message that the server will not take.
+    this.onrefused = () => {};
     this.state = { state: 'closed', retryInMs: null, why: null };
     this.socket = null;
     this.failures = 0;
     this.isWanted = false;
     /// Users' messages of which the server has not spoken: id → message.
-    this.kept = new Map();
+    this.kept = kept ?? new Map();
     /// What was missed has come, so that what is still kept never arrived.
     this.isCaughtUp = false;
     /// The id of the question whose answer says so.
     this.barrier = null;
+    /// The longest of what was sent over this socket: what a server refuses as too long.
+    this.largest = { id: null, length: 0 };
     this.timers = { retry: null, silence: null, answer: null };
     this.wake = () => this.woken();
   }
@@ -87,12 +93,11 @@ export class Link {
     this.dial();
   }
 
-  /// For good; what is kept is forgotten.
+  /// What is kept stays kept, for whoever opens the session next.
   close() {
     this.isWanted = false;
     globalThis.removeEventListener?.('online', this.wake);
     globalThis.document?.removeEventListener('visibilitychange', this.wake);
-    this.kept.clear();
     this.drop();
     this.tell('closed');
   }
@@ -117,14 +122,18 @@ export class Link {
   }
 
   put(message) {
-    this.socket.send(JSON.stringify(message));
+    const text = JSON.stringify(message);
+    if (text.length > this.largest.length) this.largest = { id: message.id, length: text.length };
+    this.socket.send(text);
     this.onsent(message);
-    this.expectAnswer();
+    // Nothing is said of it until the model speaks, which may take long.
+    if (message.decision !== 'explain') this.expectAnswer();
   }
 
   dial() {
     this.drop();
     this.isCaughtUp = false;
+    this.largest = { id: null, length: 0 };
     this.tell('connecting');
     const { sessionId, name } = this;
     const address = unifiedAddress(this.origin, { sessionId, name, since: this.since() });
@@ -141,7 +150,7 @@ export class Link {
     };
     socket.onopen = mine(() => this.opened());
     socket.onmessage = mine((event) => this.heard(event.data));
-    socket.onclose = mine((event) => this.lost(closeReason(event)));
+    socket.onclose = mine((event) => this.ended(event));
     this.after('silence', CONNECT_MAX_MS, () => this.lost('The server does not answer'));
   }
 
@@ -189,9 +198,17 @@ export class Link {
     this.after('silence', SILENCE_MAX_MS, () => this.lost('The server has gone silent'));
   }
 
-  expectAnswer() {
+  /// Whoever does not answer is asked once more before the connection is given up.
+  expectAnswer(isProbed = false) {
     if (this.timers.answer !== null) return;
-    this.after('answer', ANSWER_MAX_MS, () => this.lost('The server does not answer'));
+    this.after('answer', ANSWER_MAX_MS, () => {
+      this.timers.answer = null;
+      // Not all of it has been sent; a connection that is dead goes silent.
+      if (this.socket.bufferedAmount > 0) return this.expectAnswer();
+      if (isProbed) return this.lost('The server does not answer');
+      this.expectAnswer(true);
+      this.put({ type: 'get_context', id: messageId(), session_id: this.sessionId });
+    });
   }
 
   /// The machine or the page has woken up: what was open may be dead, and waiting is over.
@@ -200,6 +217,14 @@ export class Link {
     if (!this.socket) this.dial();
     else if (this.isOpen)
       this.put({ type: 'get_context', id: messageId(), session_id: this.sessionId });
+  }
+
+  ended(event) {
+    const why = closeReason(event);
+    const { id } = this.largest;
+    // Sent again, it would end every connection.
+    if (event.code === TOO_LARGE_CLOSE && this.kept.delete(id)) this.onrefused(id, why);
+    this.lost(why);
   }
 
   lost(why) {

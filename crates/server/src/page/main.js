@@ -203,6 +203,7 @@ function route() {
 function leave() {
   closeFloat();
   head.leave();
+  if (room?.hasUnsent) toast('What was not sent yet is sent when you open that session again.', 'warn');
   room?.close();
   room = null;
   byId('transcript').replaceChildren();
@@ -230,6 +231,7 @@ function open(id) {
   welcome.hide();
   const mine = new Room(id, byId('transcript'), {
     name: kept('name', null),
+    bytesMax: () => about?.limits?.message_bytes,
     told: {
       changes: (list) => desk.changes(list),
       frame: (frame) => desk.frame(frame),
@@ -268,6 +270,7 @@ function missing(why, status) {
 
 function state(told) {
   connection.show(told);
+  wire.follow(told);
   if (told.state === 'open') room.send({ type: 'get_context' });
 }
 

@@ -6,25 +6,36 @@ import { Session } from './session.js';
 import { History } from './history.js';
 import { Link, messageId } from './link.js';
 import { Transcript } from './transcript.js';
+import { Unsent } from './unsent.js';
 import { closing } from './closing.js';
 
+// What is around a message's own fields: the session's id.
+const FRAME_BYTES = 160;
 const RETRY_MS = [500, 1_000, 2_000, 5_000, 10_000];
 
 export class Room {
-  /// `told`: changes(list), frame(frame), state(state), sent(frame), missing(why).
-  constructor(id, container, { name, told, onFork, onUndo, onWait }) {
-    Object.assign(this, { id, told, closed: false, isMissing: false, tries: 0 });
+  /// `told`: changes(list), frame(frame), state(state), sent(frame), missing(why); `bytesMax()` is
+  /// how long a message may be, where that is known.
+  constructor(id, container, { name, told, bytesMax = () => null, onFork, onUndo, onWait }) {
+    Object.assign(this, { id, told, bytesMax, closed: false, isMissing: false, tries: 0 });
     this.session = new Session(id);
     this.status = 0;
     this.history = this.newHistory();
-    this.link = new Link(id, { since: () => this.session.lastCursor, name });
+    this.unsent = Unsent.of(id);
+    this.link = new Link(id, {
+      since: () => this.session.lastCursor,
+      name,
+      kept: this.unsent.messages,
+    });
     this.link.onframe = (frame) => this.take(frame);
     this.link.onstate = (state) => {
       if (this.closed) return;
       if (state.state === 'open') this.transcript.retryOlder();
       told.state(state);
     };
+    this.link.onrefused = (ref, why) => this.changed(this.session.refused(ref, why));
     this.link.onsent = (frame) => {
+      this.unsent.put(frame.id, this.session.seq);
       if (!this.closed) told.sent(frame);
     };
     this.transcript = new Transcript(container, this.session, {
@@ -46,22 +57,42 @@ export class Room {
   }
 
   /// Loads the newest page and attaches behind it; comes again while the server is away.
-  async start() {
+  /// A session that is not there is `missing`, unless the server has just begun it.
+  async start({ isBegun = false } = {}) {
     this.told.state({ state: 'connecting', retryInMs: null, why: null });
     while (!this.closed) {
       this.status = 0;
       try {
-        const page = await this.history.newest();
-        if (this.closed) return;
-        this.changed(this.session.load(page));
-        this.link.open();
+        const pages = await this.unsent.pages(this.history);
+        if (!this.closed) this.load(pages);
         return;
       } catch (error) {
         if (this.closed) return;
-        if (this.status === 404 || this.status === 400) return this.missing(error.message);
+        const isAbsent = this.status === 404 || this.status === 400;
+        if (isAbsent && isBegun) return this.load([{ frames: [], seq: 0 }]);
+        if (isAbsent) return this.missing(error.message);
         await this.later(error.message);
+        this.history = this.newHistory();
       }
     }
+  }
+
+  /// Pages from the newest back, in place of whatever is shown.
+  load([newest, ...older]) {
+    // What was said while it was on its way stands behind it.
+    this.session.clear();
+    this.session.load(newest);
+    for (const { frames } of older) this.session.prepend(frames);
+    for (const message of this.unsent.messages.values()) this.session.outgoing(message);
+    this.changed([{ kind: 'reset' }]);
+    this.link.open();
+  }
+
+  /// The server has forgotten what was shown: everything it has is asked for anew.
+  startOver() {
+    this.link.close();
+    this.history = this.newHistory();
+    this.start({ isBegun: true });
   }
 
   missing(why) {
@@ -72,7 +103,7 @@ export class Room {
   /// Attaches to a session that is not there yet, which begins it.
   begin() {
     this.isMissing = false;
-    this.link.open();
+    this.load([{ frames: [], seq: 0 }]);
   }
 
   later(why) {
@@ -100,7 +131,9 @@ export class Room {
   take(frame) {
     if (this.closed) return;
     this.told.frame(frame);
-    this.changed(this.session.apply(frame));
+    const changes = this.session.apply(frame);
+    this.changed(changes);
+    if (changes.some(({ kind }) => kind === 'reset')) this.startOver();
   }
 
   changed(changes) {
@@ -110,8 +143,11 @@ export class Room {
   }
 
   async older() {
-    const frames = await this.history.older();
-    if (frames && !this.closed) this.changed(this.session.prepend(frames));
+    const { history } = this;
+    const frames = await history.older();
+    // What came meanwhile may be of a server that has forgotten it.
+    if (frames && !this.closed && history === this.history)
+      this.changed(this.session.prepend(frames));
     return this.history.hasOlder;
   }
 
@@ -123,9 +159,20 @@ export class Room {
       content,
       ...(images.length ? { images } : {}),
     };
+    const bytes = new TextEncoder().encode(JSON.stringify(message)).length + FRAME_BYTES;
+    if (this.bytesMax() && bytes > this.bytesMax()) {
+      const why = `Not sent: the message has ${bytes} bytes, and the server takes ${this.bytesMax()}. Make it shorter.`;
+      this.changed(this.session.refused(message.id, why));
+      return false;
+    }
     this.changed(this.session.outgoing(message));
     this.transcript.followEnd();
     return this.link.send(message);
+  }
+
+  /// There are messages that wait for a connection.
+  get hasUnsent() {
+    return !this.closed && !this.link.isOpen && this.unsent.messages.size > 0;
   }
 
   send(frame) {

@@ -103,7 +103,7 @@ export class Session {
 
   /// Folds a frame; `live` is false for what happened before anybody here looked.
   apply(frame, live = true) {
-    if (frame.type === 'session_init' && frame.seq < this.seq) return this.begunAnew(frame);
+    if (frame.type === 'session_init' && frame.seq < this.seq) return this.begunAnew();
     if (this.isKnown(frame)) return this.again(frame);
     this.remember(frame);
     const told = Object.hasOwn(FRAMES, frame.type) ? FRAMES[frame.type] : null;
@@ -120,14 +120,10 @@ export class Session {
   }
 
   /// The server knows less than was shown: it kept nothing, or another one has taken its place.
-  begunAnew(frame) {
-    const outgoing = [...this.sending.values()];
+  /// What it has now may begin before its greeting, so that all of it is to be loaded.
+  begunAnew() {
     this.clear();
-    for (const item of outgoing) {
-      this.sending.set(item.clientRef, item);
-      this.folded.list.push(item);
-    }
-    return [{ kind: 'reset' }, ...this.apply(frame)];
+    return [{ kind: 'reset' }];
   }
 
   isKnown(frame) {
@@ -186,6 +182,16 @@ export class Session {
     this.sending.delete(clientRef);
     return { images: item.images, changes: this.folded.remove(item) };
   }
+
+  /// Something of the page's own was not taken, a message maybe.
+  refused(clientRef, why, code) {
+    const told = notice('error', why, code, clientRef);
+    const item = clientRef && this.sending.get(clientRef);
+    if (!item) return [told];
+    this.sending.delete(clientRef);
+    Object.assign(item, { state: 'refused', why });
+    return [{ kind: 'item', item }, told];
+  }
 }
 
 // Each takes (session, frame, live) and returns the changes.
@@ -221,7 +227,9 @@ const FRAMES = {
   },
 
   turn_started(session, frame, live) {
-    const { images, changes } = session.arrived(frame.client_ref);
+    const { images: own, changes } = session.arrived(frame.client_ref);
+    const waited = session.queue.find((waiting) => waiting.message_id === frame.message_id);
+    const images = own.length > 0 ? own : (waited?.images ?? []);
     const queued = unqueue(session, frame.message_id);
     session.turn = {
       startedAt: session.now(),
@@ -260,10 +268,11 @@ const FRAMES = {
   },
 
   message_queued(session, frame) {
-    const { changes } = session.arrived(frame.client_ref);
+    const { images, changes } = session.arrived(frame.client_ref);
     if (session.queue.some((waiting) => waiting.message_id === frame.message_id)) return changes;
     const { message_id, message, by, client_ref } = frame;
-    session.queue.push({ message_id, message, by, client_ref });
+    // The server does not tell pictures back.
+    session.queue.push({ message_id, message, by, client_ref, images });
     return [...changes, { kind: 'queue' }];
   },
   message_dropped: (session, frame) => unqueue(session, frame.message_id),
@@ -303,12 +312,7 @@ const FRAMES = {
     return [...changes, ...session.folded.noticed(frame)];
   },
   error(session, frame) {
-    const told = notice('error', frame.message, frame.code, frame.client_ref);
-    const item = frame.client_ref && session.sending.get(frame.client_ref);
-    if (!item) return [told];
-    session.sending.delete(frame.client_ref);
-    Object.assign(item, { state: 'refused', why: frame.message });
-    return [{ kind: 'item', item }, told];
+    return session.refused(frame.client_ref, frame.message, frame.code);
   },
 };
 

@@ -47,8 +47,7 @@ export class WireFeed {
     };
     socket.onmessage = ({ data }) => this.take(data);
     socket.onclose = () => {
-      if (this.socket === socket && !this.ended)
-        this.later('connection lost', () => this.connect());
+      if (this.socket === socket && !this.ended) this.drop('connection lost');
     };
   }
 
@@ -66,6 +65,24 @@ export class WireFeed {
     const place = isBehind ? undefined : frame.cursor ?? frame.seq;
     if (place !== undefined) Object.assign(this, { since: place, seq: frame.seq });
     this.told.frames([{ frame, text: String(data) }]);
+  }
+
+  /// Only one dialect has heartbeats: a network that is dead is known by the page's own connection.
+  follow({ state, why }) {
+    if (this.ended || this.since === null) return;
+    if (state === 'waiting' && this.socket) this.drop(why ?? 'connection lost');
+    else if (state === 'open' && !this.socket) {
+      clearTimeout(this.timer);
+      this.connect();
+    }
+  }
+
+  drop(why) {
+    const { socket } = this;
+    this.socket = null;
+    socket.onopen = socket.onmessage = socket.onclose = null;
+    socket.close(1000);
+    this.later(why, () => this.connect());
   }
 
   later(why, again) {

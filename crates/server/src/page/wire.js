@@ -76,6 +76,8 @@ export class Wire {
     this.feed = null;
     Object.assign(this, { id, rows: [], waiting: [] });
     this.list.replaceChildren();
+    // What was paused is not what is shown now.
+    if (this.paused) this.toggle();
     if (!id) return left;
     const feed = new WireFeed(id, this.dialect, {
       frames: (frames, earlier) => {
@@ -90,6 +92,11 @@ export class Wire {
     this.feed = feed;
     feed.open();
     return left;
+  }
+
+  /// The page's own connection is in another state.
+  follow(state) {
+    this.feed?.follow(state);
   }
 
   focus() {
