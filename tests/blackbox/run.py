@@ -97,7 +97,8 @@ def main():
         harness.Options.node_modules = str(Path(words.node_modules).resolve())
     tests = find(words.only)
     if not words.node_modules:
-        left_out = [name for name, _ in tests if name.startswith(("node.", "node_dialects."))]
+        needing = ("node.", "node_dialects.", "examples.")
+        left_out = [name for name, _ in tests if name.startswith(needing)]
         tests = [test for test in tests if test[0] not in left_out]
         for name in left_out:
             print(f"skip  {name} (no --node-modules)")

@@ -70,8 +70,8 @@ class Follower:
 
 
 def story(frames):
-    """What frames tell: streams as wholes where they end, what was asked again only once."""
-    told, streams, asked = [], {}, set()
+    """What frames tell: streams as wholes where they end, what is told again only once."""
+    told, streams, before = [], {}, set()
     for frame in frames:
         kind = frame["type"]
         if kind in ("assistant_message", "command_output"):
@@ -88,9 +88,9 @@ def story(frames):
         else:
             said = {k: v for k, v in frame.items() if k not in ("id", "seq", "cursor")}
             key = json.dumps(said, sort_keys=True)
-            if kind not in ASKS or key not in asked:
+            if kind not in (*ASKS, "message_queued") or key not in before:
                 told.append((kind, said))
-            asked.add(key)
+            before.add(key)
     return told
 
 

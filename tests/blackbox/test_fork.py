@@ -45,7 +45,8 @@ def test_a_fork_has_the_same_beginning_and_goes_its_own_way(t):
     server.http("PATCH", "/sessions/s1", body=json.dumps({"title": "Named"}))
     before = files(t, "s1")
     made = fork(server)
-    fields = ["event_count", "id", "last_update_time", "start_time", "title", "usage"]
+    fields = ["event_count", "id", "last_update_time", "preview", "start_time", "status", "title",
+              "usage", "waiting"]
     eq(sorted(made), fields, "shape")
     eq(made["title"], "Named")
     eq(files(t, "s1"), before, "the original")

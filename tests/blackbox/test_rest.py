@@ -16,8 +16,10 @@ def listed(server):
 
 def check_info(info):
     want = {"id": str, "start_time": str, "last_update_time": str, "event_count": int}
-    # What its model calls cost is an addition, once there were any.
-    kinds = {name: type(value) for name, value in info.items() if name != "usage"}
+    # Where it stands is an addition, and so is what its model calls cost, once there were any.
+    additions = {"usage", "status", "waiting", "preview"}
+    assert additions - {"usage"} <= info.keys(), info
+    kinds = {name: type(value) for name, value in info.items() if name not in additions}
     eq(kinds, want, "fields of a session")
     for name in ("start_time", "last_update_time"):
         assert shapes.TIME.fullmatch(info[name]), f"{name}: {info[name]}"

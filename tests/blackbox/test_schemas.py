@@ -23,7 +23,7 @@ SERVER_TYPES = {
                "assistant_message assistant_reasoning tool_started tool_completed control_request "
                "file_changed command_output token_usage context_compaction ask_user_question "
                "exit_plan_mode error heartbeat raw context_info notice session_renamed "
-               "approval_settled",
+               "approval_settled message_queued message_dropped todos_changed",
     "loom": "run_stream_event run_end tools_list tool_show user_messages pong error",
     "chat": "user_message agent_message tool_call tool_result agent_thinking error",
 }
@@ -230,7 +230,7 @@ def test_a_conversation_in_unified(s):
     client.asked("run: touch b")
     queued = client.say("say: later")
     client.send("cancel", target_id=queued)
-    client.until("notice")
+    client.until("message_dropped")
     client.send("interrupt", reason="enough")
     client.until_end()
     client.send("get_context")
@@ -241,6 +241,12 @@ def test_a_conversation_in_unified(s):
     client.error()
     del client.wire.steps[-2]
     client.turn("fail: 500")
+    client.turn('tool: todo_write {"todos": [{"content": "a"}]}\nsay: x')
+    request = client.asked('tool: write_file {"path": "w", "content": "w"}\nsay: x')
+    client.decide(request, "allow")
+    client.until_end()
+    eq(s.last.http("POST", "/sessions/s1:undo").status, 200, "an undo is noticed")
+    client.until("notice")
     s.last.http("PATCH", "/sessions/s1", {"Content-Type": "application/json"}, '{"title":"T"}')
     client.until("session_renamed")
     client.send("session_end")

@@ -31,6 +31,18 @@ def test_back_with_a_cursor(s):
 
 
 @talks
+def test_back_and_cut_right_after_the_greeting(s):
+    s.server()
+    gone = leaves_while_streaming(s)
+    greeted = s.watcher(since=gone.place(), complete=False)
+    greeted.drop()
+    greeting = greeted.seen[0]
+    eq(greeting.get("cursor", greeting["seq"]), gone.place(), "a greeting leaves a client in its place")
+    back = s.watcher(since=greeting.get("cursor", greeting["seq"]))
+    eq(spoken(gone.seen + back.until_end()), ["before", WHOLE, "after"], "texts")
+
+
+@talks
 def test_back_with_a_bare_seq(s):
     s.server()
     gone = leaves_while_streaming(s)

@@ -124,9 +124,9 @@ def test_messages_of_two_clients_queue_in_order(s):
     request = one.asked("run: touch a\nsay: first")
     two.until("control_request")
     two.say("say: of Bob")
-    two.still_open()
+    two.until("message_queued")
     one.say("say: of Ada")
-    one.still_open()
+    one.until(lambda frame: frame.get("message") == "say: of Ada")
     two.decide(request, "deny")
     for client in (one, two):
         frames = [frame for _ in range(3) for frame in client.until_end()]

@@ -76,6 +76,20 @@ const ABSENCES: &[Absence] = &[
         reach: Reach::Direct,
         never: &["hyper", "hyper-util", "http-body-util", "tower"],
     },
+    Absence {
+        package: "polyloop-terminal",
+        so: "is a client like any other",
+        reach: Reach::Whole,
+        never: &[
+            "polyloop-session",
+            "polyloop-dialects",
+            "polyloop-sandbox",
+            "polyloop-agent",
+            "polyloop",
+            "axum",
+            "rusqlite",
+        ],
+    },
 ];
 
 /// What the server has, so that the same question gets the other answer at least here.
@@ -84,6 +98,7 @@ const PRESENCES: &[&str] = &[
     "polyloop-dialects",
     "polyloop-sandbox",
     "polyloop-agent",
+    "polyloop-terminal",
     "tokio",
     "axum",
 ];

@@ -1,5 +1,6 @@
-//! Measures a session of many events beside a new one (tests/blackbox/soak/long.py), and what the
-//! ways to think earn and cost (crates/agent/benches/thinking.rs, tests/blackbox/soak/graph_time.py).
+//! Measures a session of many events beside a new one (tests/blackbox/soak/long.py), what the ways
+//! to think earn and cost (crates/agent/benches/thinking.rs, tests/blackbox/soak/graph_time.py), and
+//! what the page weighs and how smoothly it goes (tests/browser/budget.mjs).
 //!
 //! Asserts nothing: how fast a machine is says little about whether a change is right.
 
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use crate::ci;
 use crate::place::{Place, show};
 use crate::steps::Steps;
 use crate::tools::{self, Install};
@@ -31,7 +33,7 @@ pub struct Options {
     /// How often they play each
     #[arg(long, default_value_t = 3)]
     seeds: u32,
-    /// A file for the figures of the puzzles, as JSON
+    /// A file for the figures of the puzzles, or with `--only page` of the page, as JSON
     #[arg(long)]
     json: Option<PathBuf>,
     /// One part alone
@@ -47,6 +49,8 @@ enum Only {
     Long,
     /// The agents: puzzles, what their own code costs, and a graph of sub-tasks
     Thinking,
+    /// The page: its first load, many items, much output
+    Page,
 }
 
 pub fn run(place: &Place, options: &Options) -> bool {
@@ -69,7 +73,24 @@ pub fn run(place: &Place, options: &Options) -> bool {
         steps.run("a graph of sub-tasks", &[built], || graph(place));
         steps.run("puzzles, and what the agents' own code costs", &[], || thinking(place, options));
     }
+    if wanted(Only::Page) {
+        let tools = steps.run("tools: node and a browser", &[], || {
+            tools::node(place, install).and_then(|()| tools::browser(place, install))
+        });
+        steps.run("the page", &[built, tools], || page(place, options));
+    }
     steps.end()
+}
+
+/// See tests/browser/budget.mjs.
+fn page(place: &Place, options: &Options) -> Result<(), String> {
+    let mut budget = ci::in_browser(place, "budget.mjs");
+    budget.arg("--polyloop").arg(place.target.join("release/polyloop"));
+    if let (Some(path), Some(Only::Page)) = (&options.json, options.only) {
+        let here = std::env::current_dir().map_err(|error| error.to_string())?;
+        budget.arg("--json").arg(here.join(path));
+    }
+    show(&mut budget, BENCH_TIME_MAX)
 }
 
 /// See docs/THINKING.md.

@@ -1,5 +1,6 @@
 //! Every check that a change must pass, from a fresh checkout, in minutes.
 
+use std::process::Command;
 use std::time::Duration;
 
 use crate::place::{Place, show};
@@ -16,22 +17,38 @@ const KILL_SEED: u64 = 1;
 const CARGO_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 const BLACK_BOX_TIME_MAX: Duration = Duration::from_secs(12 * 60);
 const KILL_TIME_MAX: Duration = Duration::from_secs(4 * 60);
+const PAGE_TIME_MAX: Duration = Duration::from_secs(2 * 60);
+const BROWSER_TIME_MAX: Duration = Duration::from_secs(8 * 60);
+
+const FETCHED: &str = "tools: python3, node and a browser, with what the tests import";
 
 pub fn run(place: &Place, install: &Install) -> bool {
     let mut steps = Steps::new();
     let rust = steps.run("tools: rustfmt and clippy", &[], || tools::rust(place));
     let system = steps.run("tools: programs", &[], || tools::system(place, install));
-    if system == Passed::No {
-        return steps.end();
-    }
-    let python = steps.run("tools: python3 with websockets", &[], || tools::python(place, install));
-    let node = steps.run("tools: node with ws", &[], || tools::node(place, install));
-    let model = steps
-        .run("tools: python3 with a language model", &[], || real_model::tools(place, install));
-    if [rust, python, node, model].contains(&Passed::No) {
+    if [rust, system].contains(&Passed::No) {
         // What is missing is named above; a run that leaves checks out would look like a pass.
         return steps.end();
     }
+    let fetch = || tools::fetched(place, install);
+    if !install.allowed() && steps.run(FETCHED, &[], fetch) == Passed::No {
+        return steps.end();
+    }
+    std::thread::scope(|scope| {
+        // What may take minutes to fetch comes while the compiler works.
+        let fetching = install.allowed().then(|| scope.spawn(fetch));
+        compiled(place, &mut steps);
+        let fetched = fetching.map_or(Passed::Yes, |thread| {
+            let broken = || Err("the fetching of packages broke off".into());
+            steps.run(FETCHED, &[], || thread.join().unwrap_or_else(|_| broken()))
+        });
+        against_the_program(place, &mut steps, fetched);
+    });
+    steps.end()
+}
+
+/// What needs the compiler alone.
+fn compiled(place: &Place, steps: &mut Steps) {
     let cargo = |args: &[&str]| show(&mut place.cargo(args), CARGO_TIME_MAX);
     steps.run("format", &[], || cargo(&["fmt", "--all", "--check"]));
     steps.run("clippy", &[], || {
@@ -40,19 +57,24 @@ pub fn run(place: &Place, install: &Install) -> bool {
     steps.run("tests", &[], || cargo(&["test", "--workspace", "--no-fail-fast"]));
     steps.run("absences", &[], || absences::check(place));
     steps.run("schemas", &[], || schemas(place, &["--check"]));
+}
+
+/// What drives the real program.
+fn against_the_program(place: &Place, steps: &mut Steps, fetched: Passed) {
+    steps.run("page tests", &[fetched], || page(place));
     let built = steps.run("build", &[], || build(place));
-    steps.run("black-box tests", &[built], || black_box(place));
-    steps.run("kill run, short", &[built], || {
+    steps.run("black-box tests", &[built, fetched], || black_box(place));
+    steps.run("browser tests", &[built, fetched], || browser(place));
+    steps.run("kill run, short", &[built, fetched], || {
         soak::kill(place, KILL_CYCLES, KILL_SEED, KILL_TIME_MAX)
     });
-    steps.run("power cuts, short", &[built], || {
+    steps.run("power cuts, short", &[built, fetched], || {
         soak::cut_power(place, POWER_CUTS, KILL_SEED, KILL_TIME_MAX)
     });
-    steps.run("patches killed, short", &[built], || {
+    steps.run("patches killed, short", &[built, fetched], || {
         soak::kill_patches(place, PATCH_KILLS, KILL_SEED, KILL_TIME_MAX)
     });
-    steps.run("real model", &[built], || real_model::check(place));
-    steps.end()
+    steps.run("real model", &[built, fetched], || real_model::check(place));
 }
 
 /// Writes or checks the JSON Schemas of the documents, which come from the wire types.
@@ -65,6 +87,25 @@ pub fn schemas(place: &Place, words: &[&str]) -> Result<(), String> {
 pub fn build(place: &Place) -> Result<(), String> {
     let packages = ["--package", "polyloop", "--package", "polyloop-fake-model"];
     show(&mut place.cargo(&[&["build"], &packages[..]].concat()), CARGO_TIME_MAX)
+}
+
+/// The pure parts of the page, in node.
+fn page(place: &Place) -> Result<(), String> {
+    show(place.program("node").args(["--test", "tests/page/"]), PAGE_TIME_MAX)
+}
+
+/// The page in a real browser, against the real program.
+fn browser(place: &Place) -> Result<(), String> {
+    let mut tests = in_browser(place, "run.mjs");
+    tests.arg("--polyloop").arg(place.polyloop());
+    show(&mut tests, BROWSER_TIME_MAX)
+}
+
+/// A program of tests/browser.
+pub fn in_browser(place: &Place, name: &str) -> Command {
+    let mut program = place.program("node");
+    program.arg(format!("tests/browser/{name}")).arg("--node-modules").arg(place.node_modules());
+    program
 }
 
 /// Clients in other languages, against the real program.

@@ -22,7 +22,7 @@ pub fn run(place: &Place) -> bool {
 }
 
 fn count_all(root: &Path) -> Result<(), String> {
-    let crates = ["session", "dialects", "sandbox", "agent", "server"];
+    let crates = ["session", "dialects", "sandbox", "agent", "terminal", "server"];
     let folders = crates.map(|name| format!("crates/{name}"));
     let folders = folders.iter().map(String::as_str).chain(["xtask", "tests"]);
     println!("{:<20} {:>6} {:>8} {:>8}", "", "files", "code", "tests");

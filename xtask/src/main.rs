@@ -11,6 +11,7 @@ mod limit;
 mod lines;
 mod place;
 mod real_model;
+mod screenshots;
 mod soak;
 mod steps;
 mod tools;
@@ -37,7 +38,7 @@ enum Command {
     Ci(tools::Install),
     /// Run the long checks: random sessions, kills of a server in use, frames of nonsense
     Soak(soak::Options),
-    /// Measure a session of many events beside a new one, and what the ways to think earn
+    /// Measure a session of many events beside a new one, what the ways to think earn, and the page
     Bench(bench::Options),
     /// Hold conversations with a small real language model on this machine
     RealModel(tools::Install),
@@ -47,6 +48,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
+    /// Make the pictures of the page for the README, from the running product
+    Screenshots(tools::Install),
     /// Assert what no crate may depend on, and where there is no unsafe code
     Absences,
     /// Write the JSON Schema of every message into docs/schemas
@@ -73,6 +76,7 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::run(&place, &options),
         Command::RealModel(install) => real_model::run(&place, &install),
         Command::FakeModel { words } => fake_model(&place, &words),
+        Command::Screenshots(install) => screenshots::run(&place, &install),
         Command::Absences => absences::run(&place),
         Command::Schemas => ci::schemas(&place, &[]).map_err(|why| eprintln!("{why}")).is_ok(),
         Command::Lines => lines::run(&place),

@@ -1,11 +1,15 @@
 //! Where things are, and how programs are started there.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::limit;
+
+/// Of a program that failed.
+const QUIET_LINES_SHOWN: usize = 20;
 
 pub struct Place {
     pub root: PathBuf,
@@ -73,6 +77,21 @@ pub fn show(command: &mut Command, time_max: Duration) -> Result<(), String> {
         }
         Err(error) => Err(format!("`{}` cannot be started: {error}", words(command))),
     }
+}
+
+/// Runs a program whose output matters only if it fails: then the end of it is in the error.
+pub fn quietly(place: &Place, command: &mut Command, time_max: Duration) -> Result<(), String> {
+    let log = place.target.join("quiet.log");
+    let cannot = |error| format!("{} cannot be written: {error}", log.display());
+    let file = File::create(&log).map_err(cannot)?;
+    command.stdout(file.try_clone().map_err(cannot)?).stderr(file);
+    show(command, time_max).map_err(|why| {
+        let told = std::fs::read(&log).unwrap_or_default();
+        let told = String::from_utf8_lossy(&told);
+        let lines: Vec<&str> = told.lines().collect();
+        let last = lines.len().saturating_sub(QUIET_LINES_SHOWN);
+        format!("{why}; it said at last:\n{}", lines[last..].join("\n"))
+    })
 }
 
 /// Runs a program for what it writes.

@@ -1,15 +1,16 @@
-//! What the checks need besides Rust: Python with `websockets`, node with `ws`.
+//! What the checks need besides Rust: Python with `websockets`, node with `ws`, a browser.
 //!
 //! Nothing is installed unless asked for: packages of Python and node go into the target folder,
 //! programs of the system come from Debian's packages where there is an `apt-get`, and are named
-//! elsewhere.
+//! elsewhere. What is installed says nothing unless it fails, since other steps may run beside it.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
-use crate::place::{Place, read, show};
+use crate::place::{Place, quietly, read};
+use crate::real_model;
 
 /// Older ones lack `asyncio.timeout`.
 const PYTHON_MIN: (u32, u32) = (3, 11);
@@ -29,7 +30,9 @@ const SDKS: [&str; 6] = [
 /// What all of these are imported as.
 const IMPORTS: &str = "import websockets.asyncio, jsonschema, openai, anthropic, google.genai, \
                        google.auth, requests, cryptography";
-const WS: &str = "ws@8";
+/// What the tests in node import: a WebSocket client, what drives a browser, and what looks
+/// whether everybody can use a page.
+const NODE: [(&str, &str); 3] = [("ws", "8"), ("playwright-core", "1.65"), ("axe-core", "4.14")];
 const INSTALL_TIME_MAX: Duration = Duration::from_secs(5 * 60);
 
 #[derive(Args)]
@@ -60,7 +63,7 @@ pub fn rust(place: &Place) -> Result<(), String> {
 }
 
 /// Programs that the tests call, how to see that one is there, and the Debian package it is in.
-const PROGRAMS: &[(&[&str], &str)] = &[
+const PROGRAMS: &[Program] = &[
     (&["python3", "-c", "import venv, ensurepip"], "python3-venv"),
     (&["node", "--version"], "nodejs"),
     (&["npm", "--version"], "npm"),
@@ -68,12 +71,33 @@ const PROGRAMS: &[(&[&str], &str)] = &[
     (&["cc", "--version"], "gcc"),
     (&["setsid", "--version"], "util-linux"),
     (&["git", "--version"], "git"),
+    (&["tmux", "-V"], "tmux"),
 ];
+/// A hundred times as large as the others, and needed last.
+const BROWSER: &[Program] = &[(&["chromium", "--version"], "chromium")];
 
-/// Programs of the system.
+type Program = (&'static [&'static str], &'static str);
+
+/// Programs of the system, without the browser.
 pub fn system(place: &Place, install: &Install) -> Result<(), String> {
+    programs(PROGRAMS, place, install)
+}
+
+pub fn browser(place: &Place, install: &Install) -> Result<(), String> {
+    programs(BROWSER, place, install)
+}
+
+/// All packages and programs that nothing needs before the server is built.
+pub fn fetched(place: &Place, install: &Install) -> Result<(), String> {
+    python(place, install)?;
+    node(place, install)?;
+    browser(place, install)?;
+    real_model::tools(place, install)
+}
+
+fn programs(wanted: &[Program], place: &Place, install: &Install) -> Result<(), String> {
     let is_missing = |check: &&[&str]| read(place.program(check[0]).args(&check[1..])).is_err();
-    let missing = || PROGRAMS.iter().filter(|(check, _)| is_missing(check));
+    let missing = || wanted.iter().filter(|(check, _)| is_missing(check));
     let packages: Vec<&str> = missing().map(|(_, package)| *package).collect();
     if packages.is_empty() {
         return Ok(());
@@ -82,7 +106,12 @@ pub fn system(place: &Place, install: &Install) -> Result<(), String> {
     if !install.allowed() {
         return Err(hint);
     }
-    let apt = |words: &[&str]| show(place.program("apt-get").args(words), INSTALL_TIME_MAX);
+    let apt = |words: &[&str]| {
+        let mut get = place.program("apt-get");
+        // There is nobody to answer a package's questions.
+        get.env("DEBIAN_FRONTEND", "noninteractive").args(words);
+        quietly(place, &mut get, INSTALL_TIME_MAX)
+    };
     let installed = apt(&["update", "--quiet"]).and_then(|()| {
         let words = ["install", "--yes", "--quiet", "--no-install-recommends"];
         apt(&[&words[..], &packages[..]].concat())
@@ -129,13 +158,13 @@ impl Venv<'_> {
         }
         let mut make = place.program("python3");
         make.args(["-m", "venv", "--clear"]).arg(place.target.join(self.folder));
-        show(&mut make, INSTALL_TIME_MAX).map_err(|why| {
+        quietly(place, &mut make, INSTALL_TIME_MAX).map_err(|why| {
             format!("{why}; on Debian a missing venv module is: apt-get install python3-venv")
         })?;
         for words in self.fetches {
             let mut fetch = place.program(self.python(place));
             fetch.args(["-m", "pip", "install", "--quiet"]).args(*words);
-            show(&mut fetch, INSTALL_TIME_MAX)?;
+            quietly(place, &mut fetch, INSTALL_TIME_MAX)?;
         }
         imports().map(drop)
     }
@@ -161,17 +190,23 @@ pub fn node(place: &Place, install: &Install) -> Result<(), String> {
     if let Err(why) = read(place.program("node").arg("--version")) {
         return Err(format!("node is missing ({why}); on Debian: apt-get install nodejs npm"));
     }
-    let folder = place.target.join("node");
-    let there = || place.node_modules().join("ws/package.json").is_file();
-    if there() {
+    let there = |name: &str| place.node_modules().join(name).join("package.json").is_file();
+    let missing = || NODE.iter().filter(|(name, _)| !there(name));
+    let packages: Vec<String> = missing().map(|(name, at)| format!("{name}@{at}")).collect();
+    if packages.is_empty() {
         return Ok(());
     }
     if !install.allowed() {
-        return Err(ask_to_install("node's ws"));
+        return Err(ask_to_install(&format!("node's {}", packages.join(", "))));
     }
-    let quiet = ["install", "--no-audit", "--no-fund", "--no-save", WS, "--prefix"];
-    show(place.program("npm").args(quiet).arg(&folder), INSTALL_TIME_MAX)?;
-    if there() { Ok(()) } else { Err("npm has installed ws, but not where it was told to".into()) }
+    let mut npm = place.program("npm");
+    npm.args(["install", "--no-audit", "--no-fund", "--no-save"]).args(packages);
+    npm.arg("--prefix").arg(place.target.join("node"));
+    quietly(place, &mut npm, INSTALL_TIME_MAX)?;
+    match missing().next() {
+        None => Ok(()),
+        Some((name, _)) => Err(format!("npm has installed {name}, but not where it was told to")),
+    }
 }
 
 fn ask_to_install(what: &str) -> String {

@@ -19,11 +19,12 @@ use polyloop_session::policy::{Leave, Mode};
 use polyloop_session::recover::recover_with;
 use polyloop_session::shown;
 use polyloop_session::state::{AUTO_RESUME_VIA, ToolPhase};
+use polyloop_session::todos::Todo;
 use polyloop_session::undo::Which;
 use polyloop_session::wait::Who;
 use polyloop_session::{
-    Command, Event, Growth, Limits, Live, LogEntry, MessageId, Refusal, Seq, SessionId, State,
-    Text, Timestamp, TurnId, Update, WaitRef, decide,
+    Command, Event, Growth, ItemId, Limits, Live, LogEntry, MessageId, Refusal, Seq, SessionId,
+    State, Text, Timestamp, TurnId, Update, WaitRef, decide,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -109,6 +110,7 @@ pub struct Look {
     pub settings: Settings,
     pub mode: Mode,
     pub closed: bool,
+    pub todos: Vec<Todo>,
 }
 
 type Answered = Result<Recorded, CommandError>;
@@ -149,10 +151,28 @@ pub(crate) enum Request<V: View> {
         by: Who,
         reply: oneshot::Sender<Result<Undone, UndoError>>,
     },
+    Beginnings {
+        upto: Seq,
+        count: usize,
+        reply: oneshot::Sender<Beginnings>,
+    },
     /// The newest entry, and what is shown of open items there.
     Shown {
         reply: oneshot::Sender<(Seq, Vec<Growth>)>,
     },
+}
+
+/// Where a session may be read from.
+#[derive(Clone, Debug)]
+pub struct Beginnings {
+    /// The newest entry.
+    pub head: Seq,
+    /// Items that are open there.
+    pub open: Vec<ItemId>,
+    /// Turns before which nothing is open, the newest first.
+    pub turns: Vec<Seq>,
+    /// There is none before these.
+    pub is_all: bool,
 }
 
 pub struct Attach<V: View> {
@@ -169,6 +189,8 @@ pub struct Attached<V: View> {
     pub head: Seq,
     pub from: Seq,
     pub live: Vec<Growth>,
+    /// Messages up to `from` that still wait for their turn.
+    pub waiting: Vec<MessageId>,
     pub subscription: Subscription<V::Frame>,
 }
 
@@ -371,6 +393,9 @@ impl<V: View> Actor<V> {
                 let attached = self.attach(ask).await;
                 let _ = reply.send(attached.map_err(CommandError::from));
             }
+            Request::Beginnings { upto, count, reply } => {
+                let _ = reply.send(self.beginnings(upto, count));
+            }
             Request::ContextInfo { reply } => {
                 let tokens_max = self.state.tokens_max(&self.kit.limits);
                 let strategy = self.kit.limits.strategy;
@@ -379,7 +404,8 @@ impl<V: View> Actor<V> {
             Request::Look { reply } => {
                 let settings = self.state.settings().unwrap_or(&self.kit.settings).clone();
                 let (mode, closed) = (self.state.mode(), self.state.is_closed());
-                let _ = reply.send(Look { settings, mode, closed });
+                let todos = self.state.todos().to_vec();
+                let _ = reply.send(Look { settings, mode, closed, todos });
             }
             Request::Audit { line } => {
                 let line = line(self.now(), self.state.last_seq());

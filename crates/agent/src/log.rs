@@ -16,8 +16,10 @@ use serde::{Deserialize, Serialize};
 pub mod files;
 mod fork;
 pub mod memory;
+mod standing;
 
 pub use fork::{Fork, ForkedAt, TakenGrowth};
+pub use standing::{PREVIEW_CHARS_MAX, Standing};
 
 #[cfg(test)]
 mod conformance;
@@ -164,6 +166,7 @@ pub struct Summary {
     pub lines: u64,
     pub named: Named,
     pub spent: Spent,
+    pub standing: Standing,
 }
 
 /// What a session was named to be, the last time somebody said.

@@ -16,8 +16,8 @@ use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::actor::{
-    Actor, Attach, Attached, Birth, CommandError, Kept, Kit, Look, MAILBOX_REQUESTS_MAX, Recorded,
-    Request,
+    Actor, Attach, Attached, Beginnings, Birth, CommandError, Kept, Kit, Look,
+    MAILBOX_REQUESTS_MAX, Recorded, Request,
 };
 use crate::clock;
 use crate::log::{LinePlace, LogError, OpenMode, Summary};
@@ -216,6 +216,12 @@ impl<V: View> Sessions<V> {
 
     pub async fn summary(&self, id: &SessionId) -> Result<Option<Summary>, LogError> {
         self.shared.kit.log.summary(id).await
+    }
+
+    /// Whether a session is in memory, so that its turn goes on. One that sleeps, or that the last
+    /// server left behind, may have a turn that nobody works on.
+    pub fn is_awake(&self, id: &SessionId) -> bool {
+        self.slots().contains_key(id)
     }
 
     pub async fn lines(
@@ -443,6 +449,11 @@ impl<V: View> Handle<V> {
 
     pub async fn context_info(&self) -> Result<ContextInfo, CommandError> {
         self.ask(|reply| Request::ContextInfo { reply }).await
+    }
+
+    /// Up to `count` places from which the session may be read, the last ones up to `upto`.
+    pub async fn beginnings(&self, upto: Seq, count: usize) -> Result<Beginnings, CommandError> {
+        self.ask(|reply| Request::Beginnings { upto, count, reply }).await
     }
 
     pub async fn look(&self) -> Result<Look, CommandError> {

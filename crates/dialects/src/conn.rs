@@ -15,6 +15,8 @@ use crate::{Cursor, Dialect, Encoder, Frame, Insert, RunFrame, RunPart};
 struct Sent {
     open: BTreeSet<ItemId>,
     bytes: BTreeMap<(ItemId, Stream), u64>,
+    /// Of these nothing is sent before they are complete.
+    held: BTreeSet<ItemId>,
 }
 
 impl Sent {
@@ -87,8 +89,9 @@ impl Out<'_> {
         stream: Stream,
         text: &'t str,
     ) -> Option<&'t str> {
+        let left_out = self.muted || self.sent.held.contains(&item);
         // Of what has no characters yet there is no place.
-        if self.muted || text.is_empty() { None } else { self.rest(item, stream, text) }
+        if left_out || text.is_empty() { None } else { self.rest(item, stream, text) }
     }
 
     /// The part of a growth that was not sent yet.
@@ -151,6 +154,11 @@ impl View {
             sent: Sent::default(),
             events: (None, 0),
         }
+    }
+
+    /// Leaves what these items have shown so far to others.
+    pub fn hold(&mut self, items: &[ItemId]) {
+        self.sent.held.extend(items);
     }
 
     /// Renders an update.

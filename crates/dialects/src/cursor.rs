@@ -7,7 +7,7 @@
 
 use std::fmt::{self, Write};
 
-use polyloop_session::{ItemId, Seq, Stream};
+use polyloop_session::{ItemId, Seq, SessionId, Stream};
 
 /// More open items than any turn has; a longer cursor is refused.
 pub const CURSOR_ITEMS_MAX: usize = 1024;
@@ -50,6 +50,15 @@ impl Cursor {
         match stamp.cursor {
             Some(cursor) => Cursor::parse(&cursor).ok(),
             None => Some(Cursor::at(Seq(stamp.seq))),
+        }
+    }
+
+    /// What a frame ends with that leaves its client here.
+    pub fn stamp(&self, session: &SessionId) -> String {
+        let seq = self.seq;
+        match *self == Cursor::at(seq) {
+            true => format!(",\"session_id\":\"{session}\",\"seq\":{seq}}}"),
+            false => format!(",\"session_id\":\"{session}\",\"seq\":{seq},\"cursor\":\"{self}\"}}"),
         }
     }
 

@@ -15,6 +15,7 @@ pub mod cursor;
 pub mod detect;
 mod edits;
 mod frame;
+pub mod history;
 mod ids;
 mod image;
 pub mod loom;

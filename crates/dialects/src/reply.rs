@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use polyloop_session::context::ContextInfo;
+use polyloop_session::event::Agent;
 use polyloop_session::policy::Mode;
+use polyloop_session::todos::Todo;
 use polyloop_session::{SessionId, Text};
 
 use crate::ask::Complaint;
@@ -44,6 +46,9 @@ pub struct SessionInit {
     pub mode: Mode,
     /// The client's own word for the mode.
     pub mode_word: &'static str,
+    pub agent: Agent,
+    pub title: Option<Text>,
+    pub todos: Vec<Todo>,
     /// Why it could not be begun as asked.
     pub error: Option<Complaint>,
 }

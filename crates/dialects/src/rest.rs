@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::time::iso;
 use crate::{Start, bounded, shown};
 
+pub mod about;
+
 #[derive(Serialize)]
 pub struct SessionInfo<'a> {
     id: &'a SessionId,
@@ -24,6 +26,32 @@ pub struct SessionInfo<'a> {
     /// Absent as long as no model was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Cost>,
+    status: &'static str,
+    /// How many open requests wait for a person.
+    waiting: usize,
+    /// The beginning of the newest user message.
+    preview: Option<&'a Text>,
+}
+
+/// Where a session stands.
+pub struct Stand<'a> {
+    /// A client ended it.
+    pub closed: bool,
+    /// Somebody works on its turn.
+    pub running: bool,
+    pub waiting: usize,
+    pub preview: Option<&'a Text>,
+}
+
+impl Stand<'_> {
+    fn status(&self) -> &'static str {
+        match (self.closed, self.waiting, self.running) {
+            (true, ..) => "ended",
+            (false, 1.., _) => "waiting",
+            (false, 0, true) => "running",
+            (false, 0, false) => "idle",
+        }
+    }
 }
 
 impl<'a> SessionInfo<'a> {
@@ -34,10 +62,22 @@ impl<'a> SessionInfo<'a> {
         title: &'a Option<Text>,
         agent: Agent,
         usage: Option<Cost>,
+        stand: Stand<'a>,
     ) -> Self {
         let (start_time, last_update_time) = (iso(start), iso(last));
         let agent = Some(agent).filter(|agent| *agent != Agent::React);
-        SessionInfo { id, start_time, last_update_time, event_count: lines, title, agent, usage }
+        SessionInfo {
+            id,
+            start_time,
+            last_update_time,
+            event_count: lines,
+            title,
+            agent,
+            usage,
+            status: stand.status(),
+            waiting: stand.waiting,
+            preview: stand.preview,
+        }
     }
 }
 

@@ -27,6 +27,7 @@ mod it {
     mod fixture;
     mod foreign;
     mod golden;
+    mod history;
     mod hostile;
     mod kinds;
     mod make;

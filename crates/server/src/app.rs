@@ -17,10 +17,11 @@ use polyloop_dialects::ToolInfo;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Asked, Guard};
+use crate::models::Offers;
 use crate::room::Room;
 use crate::serve::HEADER_BYTES_MAX;
 use crate::view::DialectView;
-use crate::{page, query, rest, socket};
+use crate::{about, history, page, query, rest, socket};
 
 /// What requests share.
 pub struct App {
@@ -30,6 +31,10 @@ pub struct App {
     /// As clients are told of them.
     pub tools: Arc<[ToolInfo]>,
     pub message_bytes_max: usize,
+    /// Who runs which models.
+    pub offers: Offers,
+    /// Whether sessions outlive the server.
+    pub keeps_sessions: bool,
     /// Cancelled when the server begins to stop.
     pub closing: CancellationToken,
 }
@@ -45,13 +50,17 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/unified", any(socket::upgrade))
         .route("/loom", any(socket::upgrade))
         .route("/chat", any(socket::upgrade))
+        .route("/page/{*name}", get(page::part))
         .route("/healthz", get(rest::healthz))
+        .route("/about", get(about::about))
+        .route("/models", get(about::models))
         .route("/render", post(rest::render))
         .route("/sessions", get(rest::list).post(rest::create))
         .route(
             "/sessions/{id}",
             get(rest::read).delete(rest::archive).post(rest::act).patch(rest::rename),
         )
+        .route("/sessions/{id}/frames", get(history::frames))
         .fallback(rest::not_here)
         .method_not_allowed_fallback(rest::wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), guard))

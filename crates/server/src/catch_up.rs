@@ -9,7 +9,7 @@ use polyloop_agent::log::LogError;
 use polyloop_agent::sessions::Handle;
 use polyloop_dialects::{Cursor, Dialect, Frame, View};
 use polyloop_session::event::Work;
-use polyloop_session::{Event, Growth, LogEntry, Seq, TurnId, Update};
+use polyloop_session::{Event, Growth, LogEntry, MessageId, Seq, TurnId, Update};
 
 use crate::view::DialectView;
 
@@ -33,6 +33,7 @@ pub struct CatchUp {
     is_new: bool,
     resumed: bool,
     live: Option<Vec<Growth>>,
+    waiting: Vec<MessageId>,
 }
 
 /// The moment at which somebody comes.
@@ -40,6 +41,8 @@ pub struct Moment {
     pub head: Seq,
     pub from: Seq,
     pub live: Vec<Growth>,
+    /// Messages up to `from` that wait for their turn.
+    pub waiting: Vec<MessageId>,
 }
 
 impl CatchUp {
@@ -49,7 +52,7 @@ impl CatchUp {
         moment: Moment,
         since: Option<Cursor>,
     ) -> CatchUp {
-        let Moment { head, from, live } = moment;
+        let Moment { head, from, live, waiting } = moment;
         let is_new = since.is_none();
         let cursor = since.unwrap_or_else(|| Cursor::at(head));
         CatchUp {
@@ -61,6 +64,7 @@ impl CatchUp {
             is_new,
             resumed: false,
             live: Some(live),
+            waiting,
         }
     }
 
@@ -85,6 +89,9 @@ impl CatchUp {
         let mut frames = if self.is_new { self.view.opening() } else { Vec::new() };
         for growth in live {
             frames.extend(self.view.see(&Update::Grew(growth)));
+        }
+        for message in std::mem::take(&mut self.waiting) {
+            self.recall_message(message).await?;
         }
         frames.extend(self.view.pending());
         Ok(Some(Batch { count, frames }))
@@ -115,10 +122,15 @@ impl CatchUp {
         else {
             return Ok(());
         };
-        if message.0 <= self.from {
-            let named = self.handle.read(message.0.before(), message.0).await?;
-            named.iter().for_each(|entry| self.view.recall(entry));
+        match message.0 <= self.from {
+            true => self.recall_message(*message).await,
+            false => Ok(()),
         }
+    }
+
+    async fn recall_message(&mut self, MessageId(seq): MessageId) -> Result<(), LogError> {
+        let named = self.handle.read(seq.before(), seq).await?;
+        named.iter().for_each(|entry| self.view.recall(entry));
         Ok(())
     }
 }

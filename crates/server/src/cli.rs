@@ -19,6 +19,7 @@ Examples:
   polyloop demo                            Try it: no key, no network, nothing to set up
   polyloop serve --provider offline        Serve the directory you are in
   polyloop serve --help                    Every setting
+  polyloop chat                            Talk to it in this terminal
   polyloop doctor                          What is wrong, before you start
   polyloop check-command 'ls | wc -l'      Whether a command would run without asking
   polyloop sessions check                  Whether the sessions that are kept are whole";
@@ -64,6 +65,27 @@ Each line of the file is a rule:
   deny  path    secrets         the path and everything below it
 The strictest rule that is about a call counts.";
 
+const CHAT_ABOUT: &str = "\
+Talk to a server in this terminal, or from a script.
+
+In a terminal it is a conversation: /help lists what can be said. Without one the message comes \
+from the arguments, or from standard input if there are none; with - among them from both. The \
+answer goes to standard output and everything else to standard error. Nobody is asked then: what \
+needs leave is denied, and the model is told so; a message that would wait for somebody's answer \
+is taken back.
+
+Exit status: 0 done, 1 the turn failed, 2 wrong usage, 3 something was denied because nobody could \
+be asked, 4 no server was reached or the connection is lost for good, 5 interrupted elsewhere, 130 \
+by Ctrl-C.";
+
+const CHAT_EXAMPLES: &str = "\
+Examples:
+  polyloop chat
+  polyloop chat --session demo
+  polyloop chat 'What does this project do?' > answer.txt
+  git diff | polyloop chat 'Review this' -
+  POLYLOOP_TOKEN=… polyloop chat --url https://agent.example.org";
+
 /// One agent server that every client can talk to.
 #[derive(Debug, Parser)]
 #[command(name = "polyloop", version, arg_required_else_help = true, after_help = EXAMPLES)]
@@ -84,6 +106,9 @@ pub enum Command {
         after_help = DEMO_EXAMPLES
     )]
     Demo(DemoArgs),
+    /// Talk to a server in this terminal, or from a script
+    #[command(long_about = CHAT_ABOUT, after_help = CHAT_EXAMPLES)]
+    Chat(ChatArgs),
     /// Say what is wrong with the settings, before you start
     #[command(
         long_about = "Say what is wrong with the settings, before you start.\n\nTakes every flag \
@@ -113,6 +138,45 @@ pub enum Command {
         after_help = sessions::EXAMPLES
     )]
     Sessions(SessionsArgs),
+}
+
+#[derive(Clone, clap::Args)]
+pub struct ChatArgs {
+    /// What to say; without a terminal - stands for standard input
+    pub message: Vec<String>,
+    /// Go on with this session [otherwise: a new one]
+    #[arg(long, value_name = "ID")]
+    pub session: Option<String>,
+    /// Make the session that --session names; it must not be there yet
+    #[arg(long, requires = "session")]
+    pub new: bool,
+    /// Where the server is; also POLYLOOP_URL [otherwise: http://127.0.0.1:8080]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// What the server wants to be shown; safer in POLYLOOP_TOKEN, which other users cannot list
+    #[arg(long, value_name = "TOKEN")]
+    pub token: Option<String>,
+    /// Print each event as a line of JSON, as it comes
+    #[arg(long)]
+    pub json: bool,
+    /// Without a terminal: how long a lost connection is tried again
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub reconnect_secs: u32,
+}
+
+/// Without the token.
+impl std::fmt::Debug for ChatArgs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChatArgs").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+impl From<ChatArgs> for polyloop_terminal::Options {
+    fn from(args: ChatArgs) -> Self {
+        let ChatArgs { message, session, new, url, token, json, reconnect_secs } = args;
+        let reconnect = std::time::Duration::from_secs(reconnect_secs.into());
+        Self { session, new, url, token, json, reconnect, message }
+    }
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -280,6 +344,7 @@ mod tests {
             "Usage: polyloop",
             "serve",
             "demo",
+            "chat",
             "doctor",
             "check-command",
             "sessions",
@@ -328,6 +393,20 @@ mod tests {
         let cli = Cli::try_parse_from(words).unwrap();
         let expected = r#"Cli { command: Serve({"polyloop-token", "port"}) }"#;
         assert_eq!(format!("{cli:?}"), expected);
+    }
+
+    #[test]
+    fn a_chat_has_its_words_and_shows_no_token() {
+        let words = ["polyloop", "chat", "--session", "s", "--new", "--token", "hunter2", "a", "b"];
+        let cli = Cli::try_parse_from(words).unwrap();
+        assert!(!format!("{cli:?}").contains("hunter2"), "{cli:?}");
+        let Command::Chat(args) = cli.command else { panic!("not chat") };
+        let options = polyloop_terminal::Options::from(args);
+        assert_eq!(options.message, ["a", "b"]);
+        assert_eq!(options.session.as_deref(), Some("s"));
+        assert_eq!(options.token.as_deref(), Some("hunter2"));
+        assert!(options.new && !options.json);
+        assert!(Cli::try_parse_from(["polyloop", "chat", "--new"]).is_err());
     }
 
     #[test]

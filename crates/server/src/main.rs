@@ -1,5 +1,6 @@
 //! `polyloop`: one agent server that every client can talk to.
 
+mod about;
 mod app;
 mod auth;
 mod catch_up;
@@ -7,6 +8,7 @@ mod check;
 mod cli;
 mod config;
 mod doctor;
+mod history;
 mod models;
 #[cfg(test)]
 mod old_stores;
@@ -21,6 +23,7 @@ mod sessions;
 mod socket;
 mod view;
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
             let port = args.port.map_or(PortChoice::Preferred, |_| PortChoice::Given);
             start(cli::demo_config(&args, &start_dir), port)
         }
+        Command::Chat(args) => polyloop_terminal::run(args.into()),
         Command::Doctor(args) => examine(&args, &start_dir),
         Command::Check(args) => check::run(&args, &start_dir),
         Command::CheckRules(args) => rules::check(&args, &start_dir),
@@ -136,20 +140,21 @@ fn announce(config: &Config, port: PortChoice, ready: &Ready) {
         println!("  rules              {}", file.display());
     }
     let is_demo = port == PortChoice::Preferred || config.model.provider.word() == "offline";
+    println!("\nOpen http://{addr} in a browser, or talk to it in a terminal:");
+    println!("  polyloop chat --url http://{addr}");
     if is_demo {
-        println!(
-            "\nConnect any client of AgentLoop, the unified protocol, Loom or the agent chat:"
-        );
-        println!("  python -m websockets ws://{addr}/ws");
-        println!("and send a message such as");
-        println!(r#"  {{"type":"chat","message":"Hello","session_id":"demo"}}"#);
-        println!("The offline model follows a script, one step a line. Try as message:");
-        SCRIPT_HELP.lines().for_each(|line| println!("  {line}"));
-        println!("What needs your leave is asked of a client that can give it, such as");
-        println!("  python -m websockets 'ws://{addr}/unified?session_id=demo'");
-        println!(r#"  {{"type":"user_message","content":"run: touch hello.txt"}}"#);
-        println!("which answers a control_request by its request_id with");
-        println!(r#"  {{"type":"permission_response","request_id":"req-…","decision":"allow"}}"#);
-        println!("\nStop with Ctrl-C.");
+        say_what_to_try(addr);
     }
+}
+
+fn say_what_to_try(addr: SocketAddr) {
+    println!("The page shows what can be tried, one click each. The offline model follows a");
+    println!("script, one step a line; a message may be");
+    SCRIPT_HELP.lines().for_each(|line| println!("  {line}"));
+    println!(
+        "Clients of AgentLoop, the unified protocol, Loom and the agent chat join in, such as"
+    );
+    println!("  python -m websockets ws://{addr}/ws");
+    println!(r#"  {{"type":"chat","message":"Hello","session_id":"demo"}}"#);
+    println!("\nStop with Ctrl-C.");
 }

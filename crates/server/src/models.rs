@@ -2,6 +2,7 @@
 //!
 //! Nothing is asked of a provider here; a model that does not exist is found out when it is asked.
 
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -37,6 +38,21 @@ pub struct Served {
     openai: Option<Arc<Endpoint>>,
     anthropic: Option<Arc<Endpoint>>,
     google: Option<Arc<Endpoint>>,
+}
+
+/// One model that can be asked for.
+pub struct Offer {
+    pub name: String,
+    pub provider: &'static str,
+    /// The size of its window.
+    pub tokens_max: u64,
+}
+
+/// The models that can be asked for, the preset one first.
+pub struct Offers {
+    /// Who runs the preset model.
+    pub provider: &'static str,
+    pub models: Vec<Offer>,
 }
 
 impl Served {
@@ -79,6 +95,34 @@ impl Served {
             Provider::Google => self.google.as_ref(),
             Provider::Offline => None,
         }
+    }
+
+    /// What can be run now, as far as it is known by name.
+    ///
+    /// Nobody can know what a server at home runs, so of its models only those are named that the
+    /// operator named.
+    pub fn offers(&self) -> Offers {
+        let (theirs, ours) = self.table.names();
+        let at_home = is_own_server(&self.config.openai.base_url);
+        let is_run = |name: &&str| {
+            let provider = self.provider(name);
+            detect(name) == provider && !(at_home && provider == Provider::OpenAi)
+        };
+        let preset = self.config.name.as_str();
+        let names = iter::once(preset).chain(theirs).chain(ours.filter(is_run));
+        let mut models: Vec<Offer> = Vec::new();
+        for name in names {
+            let Ok(model) = self.find(name) else { continue };
+            if models.iter().all(|offer| offer.name != name) {
+                let provider = self.provider(name).word();
+                models.push(Offer {
+                    name: name.to_owned(),
+                    provider,
+                    tokens_max: model.card().tokens_max,
+                });
+            }
+        }
+        Offers { provider: self.provider(preset).word(), models }
     }
 
     /// PROVIDER was set: it runs everything but what is plainly another's whose key is there.

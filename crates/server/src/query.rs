@@ -21,6 +21,18 @@ impl Query {
     }
 }
 
+/// A value as it stands in a query, so that `Query` reads it again.
+pub fn encode(text: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~".contains(&b);
+    text.bytes().fold(String::new(), |mut encoded, byte| {
+        match plain(byte) {
+            true => encoded.push(char::from(byte)),
+            false => encoded.push_str(&format!("%{byte:02X}")),
+        }
+        encoded
+    })
+}
+
 /// Percent-decoding; what is no valid escape or no UTF-8 stays visible.
 fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
@@ -55,5 +67,13 @@ mod tests {
         assert_eq!(query.get("x"), Some(""));
         assert_eq!(query.get("bad"), Some("%zz%4"));
         assert_eq!(query.get("none"), None);
+    }
+
+    #[test]
+    fn what_is_written_into_a_query_is_read_from_it() {
+        for text in ["", "a b&c=d", "100%+é\n#?/", "\u{1F600}"] {
+            let uri: Uri = format!("/x?text={}", encode(text)).parse().unwrap();
+            assert_eq!(Query::of(&uri).get("text"), Some(text));
+        }
     }
 }

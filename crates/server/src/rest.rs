@@ -10,10 +10,10 @@ use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use polyloop_agent::actor::CommandError;
 use polyloop_agent::clock;
-use polyloop_agent::log::{LogError, Summary};
+use polyloop_agent::log::LogError;
 use polyloop_agent::sessions::Archived;
 use polyloop_agent::todos::SwitchError;
-use polyloop_dialects::rest::{self, Cost, RestError, SessionInfo, SessionList, Switched};
+use polyloop_dialects::rest::{self, RestError, Switched};
 use polyloop_session::event::Setting;
 use polyloop_session::id::BadSessionId;
 use polyloop_session::wait::Who;
@@ -25,10 +25,10 @@ use crate::query::Query;
 
 mod edits;
 mod lines;
+mod list;
 
 pub use lines::read;
-
-const PAGE_SESSIONS_MAX: usize = 10_000;
+pub use list::{Awake, list, told};
 
 pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
     let text = serde_json::to_string(body).unwrap_or_else(|_| "{}".to_string());
@@ -44,11 +44,11 @@ fn failed(what: &str, why: &dyn std::fmt::Display) -> Response {
     error(StatusCode::INTERNAL_SERVER_ERROR, what)
 }
 
-fn store_failed(failure: &LogError) -> Response {
+pub fn store_failed(failure: &LogError) -> Response {
     failed("The session store failed", failure)
 }
 
-fn command_failed(failure: &CommandError) -> Response {
+pub fn command_failed(failure: &CommandError) -> Response {
     match failure {
         CommandError::Refused(refusal) => error(StatusCode::CONFLICT, refusal.to_string()),
         CommandError::Store(why) | CommandError::Failed(why) => {
@@ -57,11 +57,11 @@ fn command_failed(failure: &CommandError) -> Response {
     }
 }
 
-fn bad_id(bad: &BadSessionId) -> Response {
+pub fn bad_id(bad: &BadSessionId) -> Response {
     error(StatusCode::BAD_REQUEST, bad.to_string())
 }
 
-fn not_found() -> Response {
+pub fn not_found() -> Response {
     error(StatusCode::NOT_FOUND, "Session not found")
 }
 
@@ -69,46 +69,8 @@ pub async fn healthz() -> Response {
     json(StatusCode::OK, &serde_json::json!({"status": "ok"}))
 }
 
-/// Newest first; `?limit=` and `?before=<id of the last one seen>` page through them, and a `Link`
-/// says where the next page is.
-pub async fn list(State(app): State<Arc<App>>, uri: Uri) -> Response {
-    let query = Query::of(&uri);
-    let limit = match whole_number(&query, "limit") {
-        Ok(limit) => limit.map_or(PAGE_SESSIONS_MAX, |limit| {
-            usize::try_from(limit).unwrap_or(usize::MAX).min(PAGE_SESSIONS_MAX)
-        }),
-        Err(why) => return error(StatusCode::BAD_REQUEST, why),
-    };
-    let all = match app.sessions.list().await {
-        Ok(all) => all,
-        Err(failure) => return store_failed(&failure),
-    };
-    let from = match query.get("before") {
-        None => 0,
-        Some(id) => match all.iter().position(|session| session.id.as_str() == id) {
-            Some(at) => at + 1,
-            None => return error(StatusCode::BAD_REQUEST, "before: no session has that id"),
-        },
-    };
-    let page = all.get(from..).unwrap_or_default();
-    let page = page.get(..limit).unwrap_or(page);
-    let info = page.iter().map(told);
-    let mut response = json(StatusCode::OK, &SessionList { sessions: info.collect() });
-    if let Some(last) = page.last().filter(|_| from + page.len() < all.len()) {
-        link(&mut response, &format!("/sessions?limit={limit}&before={}", last.id));
-    }
-    response
-}
-
-fn told(summary: &Summary) -> SessionInfo<'_> {
-    let Summary { id, start, last, lines, named, spent } = summary;
-    let usage = Cost::of(spent.calls, &spent.usage);
-    let agent = named.agent.unwrap_or_default();
-    SessionInfo::new(id, (*start, *last), *lines, &named.title, agent, usage)
-}
-
 /// A number of the query; the error is for the client.
-fn whole_number(query: &Query, name: &str) -> Result<Option<u64>, String> {
+pub fn whole_number(query: &Query, name: &str) -> Result<Option<u64>, String> {
     match query.get(name).map(str::parse::<u64>) {
         None => Ok(None),
         Some(Ok(number)) => Ok(Some(number)),
@@ -137,7 +99,7 @@ pub async fn create(State(app): State<Arc<App>>, body: Result<Bytes, BytesReject
         Err(refusal) => return error(StatusCode::BAD_REQUEST, refusal.to_string()),
     };
     match app.sessions.create(Who::via("rest"), settings).await {
-        Ok(summary) => json(StatusCode::CREATED, &told(&summary)),
+        Ok(summary) => json(StatusCode::CREATED, &told(&summary, Awake::Yes)),
         Err(failure) => command_failed(&failure),
     }
 }

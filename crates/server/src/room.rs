@@ -175,9 +175,9 @@ impl Room {
         let since = following.place.as_ref().map(|cursor| cursor.seq);
         let kind = DialectKind(self.dialect);
         let attached = handle.attach(kind, since, Power::Watch, Presence::Onlooker).await;
-        let Attached { head, from, live, subscription } = attached?;
+        let Attached { head, from, live, waiting, subscription } = attached?;
         let opened = talk.opened.load(Ordering::Acquire);
-        let moment = Moment { head, from, live };
+        let moment = Moment { head, from, live, waiting };
         let place = following.place.clone();
         let mut catching_up = CatchUp::new(self.dialect, &handle, moment, place);
         loop {

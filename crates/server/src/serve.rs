@@ -83,7 +83,9 @@ pub async fn run(
             "no sandbox: {why}; commands that may change something ask, also in full-auto"
         );
     }
-    let kit = kit(&config, sandbox.is_available()).await?;
+    let models = Served::open(&config.model)?;
+    let offers = models.offers();
+    let kit = kit(&config, models, sandbox.is_available()).await?;
     let todos = match &config.todos_store {
         Some(dir) => Some(Todos::open(dir).map_err(|error| {
             format!("TODOS_STORE_PATH: {} cannot be used: {error}", dir.display())
@@ -111,6 +113,8 @@ pub async fn run(
         tools,
         guard: Guard::new(config.access.clone(), addr),
         message_bytes_max: config.limits.message_bytes_max,
+        offers,
+        keeps_sessions: config.session_store.is_some(),
         closing: closing.clone(),
     });
     let signals = signals().map_err(|error| error.to_string())?;
@@ -244,7 +248,7 @@ async fn turn_away(mut stream: TcpStream) {
     let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(answer.as_bytes())).await;
 }
 
-async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
+async fn kit(config: &Config, models: Served, sandbox: bool) -> Result<Kit, String> {
     let log: Arc<dyn Log> = match &config.session_store {
         Some(dir) => {
             let files = Files::open(dir, FileCodec::shared());
@@ -264,7 +268,6 @@ async fn kit(config: &Config, sandbox: bool) -> Result<Kit, String> {
         }
         None => None,
     };
-    let models = Served::open(&config.model)?;
     let model = models.find(&config.model.name).map_err(|why| {
         let name = &config.model.name;
         format!("MODEL: {name:?} {why}")

@@ -12,14 +12,15 @@ use clap::{Args, Subcommand, ValueEnum};
 use polyloop_agent::clock;
 use polyloop_agent::log::files::Files;
 use polyloop_agent::log::files::check::{Checked, Weight, is_in_use};
-use polyloop_agent::log::{LinePlace, Log, Summary};
-use polyloop_dialects::rest::Cost;
+use polyloop_agent::log::{LinePlace, Log};
+use polyloop_dialects::rest::SessionList;
 use polyloop_dialects::time::iso;
 use polyloop_session::{LogEntry, Seq, SessionId};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::config::settings::SESSION_STORE_PATH;
 use crate::config::{Config, ServeArgs, one_line};
+use crate::rest::{Awake, told};
 use crate::view::FileCodec;
 
 mod messages;
@@ -189,17 +190,10 @@ async fn list(dir: &Path, as_json: bool) -> Result<(), Halt> {
     all.sort_by(|a, b| b.start.cmp(&a.start).then_with(|| a.id.cmp(&b.id)));
     let mut out = io::stdout().lock();
     if as_json {
-        let row = |s: &Summary| {
-            let mut row = json!({"id": s.id, "start_time": iso(s.start),
-                                 "last_update_time": iso(s.last), "event_count": s.lines,
-                                 "title": s.named.title});
-            if let Some(usage) = Cost::of(s.spent.calls, &s.spent.usage) {
-                row["usage"] = json!(usage);
-            }
-            row
-        };
-        let rows: Vec<Value> = all.iter().map(row).collect();
-        return Ok(writeln!(out, "{}", json!({ "sessions": rows }))?);
+        // Which sessions a server has in memory cannot be seen from here.
+        let awake = if is_in_use(dir) { Awake::Yes } else { Awake::No };
+        let sessions = all.iter().map(|summary| told(summary, awake)).collect();
+        return Ok(writeln!(out, "{}", json!(SessionList { sessions }))?);
     }
     let wide = all.iter().map(|s| s.id.as_str().len()).max().unwrap_or(0).max("id".len());
     writeln!(out, "{:wide$}  {:24}  {:24}  {:>8}  title", "id", "began", "last", "events")?;

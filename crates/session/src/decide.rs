@@ -187,7 +187,8 @@ fn queue(state: &State, send: Send, limits: &Limits) -> Result<Vec<Event>, Refus
     if state.is_closed() {
         events.push(Event::SessionReopened { by: origin.who.clone() });
     }
-    events.push(Event::MessageQueued { content, origin, client_ref, tokens, run });
+    let waits = state.turn().is_some() || !state.queue().is_empty();
+    events.push(Event::MessageQueued { content, origin, client_ref, tokens, run, waits });
     Ok(events)
 }
 

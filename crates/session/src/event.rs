@@ -85,6 +85,9 @@ pub enum Event {
         tokens: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         run: Option<Box<RunOptions>>,
+        /// Its turn cannot begin at once: another runs, or others came before.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        waits: bool,
     },
     MessageDropped {
         message: MessageId,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::id::Text;
+use crate::todos::Todo;
 
 /// One piece of what a user sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +94,9 @@ pub struct ToolResult {
     /// `todos::open` gives them, or nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub todos: Option<Text>,
+    /// The whole list, where the call wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub todo_list: Option<Vec<Todo>>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

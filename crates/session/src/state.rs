@@ -20,7 +20,7 @@ use crate::item::{End, Fault, ItemKind, Opaque, Part, ToolResult, Usage};
 use crate::policy::{Effect, Judgement, Key, Leave, Mode};
 use crate::retry::TOO_LONG_CODE;
 use crate::room::FLOOR_CODE;
-use crate::todos::{self, TODOS_TOOL};
+use crate::todos::{self, TODOS_TOOL, Todo};
 use crate::wait::{Answer, Ask, Who};
 
 mod edits;
@@ -72,6 +72,8 @@ pub struct State {
     unpriced: BTreeSet<Text>,
     closed_waits: BTreeMap<WaitId, (ItemId, Fate)>,
     edits: Edits,
+    /// The list of todos as it was written last.
+    todos: Vec<Todo>,
     /// Files are being taken back.
     undoing: Option<Seq>,
     /// A fork in which nobody has asked for anything yet: nothing of what was open goes on.
@@ -200,6 +202,10 @@ impl State {
         &self.edits
     }
 
+    pub fn todos(&self) -> &[Todo] {
+        &self.todos
+    }
+
     pub fn is_fresh_fork(&self) -> bool {
         self.fresh_fork
     }
@@ -257,7 +263,7 @@ impl State {
                 }
             }
             Event::SessionReopened { by: _ } => self.closed = false,
-            Event::MessageQueued { content, origin, client_ref, tokens, run } => {
+            Event::MessageQueued { content, origin, client_ref, tokens, run, waits: _ } => {
                 self.paused = false;
                 self.fresh_fork = false;
                 if let Some(turn) = &mut self.turn {
@@ -390,6 +396,9 @@ impl State {
         let Some(turn) = self.turn.as_ref().filter(|turn| turn.items.contains_key(item)) else {
             return;
         };
+        if let Some(list) = &result.todo_list {
+            self.todos.clone_from(list);
+        }
         if !result.files.is_empty() {
             let own = result.files.iter().any(|file| file.before.is_some() || file.after.is_some());
             self.edits.touched(*item, turn, entry.seq, own);

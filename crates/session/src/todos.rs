@@ -1,13 +1,41 @@
-//! What is left of the list of todos, for the summary that takes the place of the calls that were
-//! about it.
+//! The list of todos as people are shown it, and what is left of it, for the summary that takes the
+//! place of the calls that were about it.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::id::Text;
 
 /// The tool whose arguments are the list.
 pub const TODOS_TOOL: &str = "todo_write";
 
 /// Of the open todos that stand behind a summary.
 pub const OPEN_TODOS_BYTES_MAX: usize = 4_000;
+
+/// One of the list that a call wrote.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Todo {
+    pub content: Text,
+    pub status: Status,
+    pub priority: Priority,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    Pending,
+    InProgress,
+    Completed,
+    Cancelled,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    High,
+    Medium,
+    Low,
+}
 
 /// One line each, of those that are not over; `None` when nothing is open. Each is given by what
 /// is to be done and its status.

@@ -23,7 +23,7 @@ CLIENT_FIELDS: dict[str, dict[str, type]] = {
     "set_agent": {"agent": str},
 }
 # Sent again to whoever attaches again, and then perhaps under the id it had.
-REQUESTS = {"control_request", "ask_user_question", "exit_plan_mode"}
+AGAIN = {"control_request", "ask_user_question", "exit_plan_mode", "message_queued"}
 
 
 class Unified(Checker):
@@ -79,7 +79,7 @@ class Unified(Checker):
         self.seen[kind] = self.seen.get(kind, 0) + 1
         if self.fatal:
             self.wrong("after a fatal error", f"{kind} follows though the connection must close")
-        if frame["id"] in self.ids and kind not in REQUESTS:
+        if frame["id"] in self.ids and kind not in AGAIN:
             self.wrong("id twice", f"event id {frame['id']} was used before")
         self.ids.add(frame["id"])
         if kind == "error":

@@ -57,6 +57,9 @@ class Session:
     # Request id: the call it asks about.
     requests: dict[str, str] = field(default_factory=dict)
     settled: set[str] = field(default_factory=set)
+    # Messages that wait for their turn, and those that have left the queue.
+    queued: dict[str, str] = field(default_factory=dict)
+    unqueued: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         if self.resumed:
@@ -93,6 +96,10 @@ class Session:
         unasked = self.turns == 0 and not self.spoken_to()
         self.partial = self.turn is Turn.UNKNOWN or unasked
         self.turn = Turn.RUNNING
+        if "message_id" in frame:
+            said = self._unqueued(frame, frame["message_id"], self.partial)
+            if said is not None and said != frame.get("message"):
+                self.wrong("message_id", f"another message waited as {frame['message_id']}")
         self.turns += 1
 
     def _turn_completed(self, frame: Frame) -> None:
@@ -127,6 +134,26 @@ class Session:
         if self.owes_paused:
             self.wrong("session_info", "paused is missing after an interrupted turn")
         self.owes_paused = False
+
+    # The queue.
+
+    def _message_queued(self, frame: Frame) -> None:
+        name = frame["message_id"]
+        if name in self.unqueued:
+            self.wrong("message_queued", f"{name} does not wait any more")
+        if self.queued.setdefault(name, frame["message"]) != frame["message"]:
+            self.wrong("message_id", f"another message waits as {name}")
+
+    def _message_dropped(self, frame: Frame) -> None:
+        self._unqueued(frame, frame["message_id"], False)
+
+    def _unqueued(self, frame: Frame, name: str, may_be_unknown: bool) -> str | None:
+        if name in self.unqueued:
+            self.wrong(frame["type"], f"{name} has left the queue before")
+        if name not in self.queued and not (may_be_unknown or self.resumed):
+            self.wrong(frame["type"], f"{name} was never told as one that waits")
+        self.unqueued.add(name)
+        return self.queued.pop(name, None)
 
     # Items.
 

@@ -71,6 +71,12 @@ question = obj({
 })
 
 
+todo = obj(
+    {"content": words, "status": one_of("pending", "in_progress", "completed", "cancelled")},
+    {"priority": one_of("high", "medium", "low")},
+)
+
+
 def event(
     needed: dict[str, Shape] | None = None, optional: dict[str, Shape] | None = None, *also: Shape
 ) -> Shape:
@@ -141,7 +147,10 @@ SEED: dict[str, Shape] = {
 
 ADDITIONS: dict[str, Shape] = {
     "context_info": event(),
-    "todos_changed": event(),
+    "todos_changed": event({"todos": list_of(todo)}),
+    "message_queued": event({"message_id": words, "message": text, "by": words},
+                            {"client_ref": text}),
+    "message_dropped": event({"message_id": words, "by": words}, {"client_ref": text}),
     "notice": event(),
     "session_renamed": event(),
     "approval_settled": event(

@@ -3,7 +3,7 @@
 use polyloop_session::event::{Agent, Work};
 use polyloop_session::{Event, MessageId, Seq, Update};
 
-use super::{Actor, Attach, Attached};
+use super::{Actor, Attach, Attached, Beginnings};
 use crate::log::LogError;
 use crate::subscriber::View;
 
@@ -22,7 +22,10 @@ impl<V: View> Actor<V> {
         let Some(subscription) = self.audience.subscribe(ask.kind, ask.power, ask.presence) else {
             return Err(LogError::store("session", "its view is gone"));
         };
-        Ok(Attached { head, from, live: self.live.growths().collect(), subscription })
+        let live = self.live.growths().collect();
+        let queued = self.state.queue().iter().map(|queued| queued.id);
+        let waiting = queued.filter(|message| message.0 <= from).collect();
+        Ok(Attached { head, from, live, waiting, subscription })
     }
 
     /// The entry before what is under way, or may be taken up and named again.
@@ -39,6 +42,18 @@ impl<V: View> Actor<V> {
         let before = self.turns.partition_point(|turn| *turn <= since);
         let turn = before.checked_sub(1).and_then(|at| self.turns.get(at));
         turn.map_or(Seq::NONE, |turn| turn.before())
+    }
+
+    pub(super) fn beginnings(&self, upto: Seq, count: usize) -> Beginnings {
+        let before = self.turns.partition_point(|turn| *turn <= upto);
+        let turns: Vec<Seq> = self.turns[..before].iter().rev().take(count).copied().collect();
+        let open = self.state.turn().map(|turn| turn.items.keys().copied().collect());
+        Beginnings {
+            head: self.state.last_seq(),
+            open: open.unwrap_or_default(),
+            is_all: turns.len() == before,
+            turns,
+        }
     }
 
     /// A view for all clients of a kind, caught up with the running turn.

@@ -77,7 +77,7 @@ fn queued(text: &str) -> Event {
         can_answer: true,
     };
     let content = vec![Part::Text { text: text.into() }];
-    Event::MessageQueued { content, origin, client_ref: None, tokens: 1, run: None }
+    Event::MessageQueued { content, origin, client_ref: None, tokens: 1, run: None, waits: false }
 }
 
 fn turn(message: u64) -> Event {

@@ -11,7 +11,7 @@ use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, State, Text, Time
 use super::fork::{Fork, ForkedAt};
 use super::{
     Codec, Flush, Folded, KEPT_BYTES_MAX, LinePlace, Log, LogError, Named, Occasion, OpenMode,
-    Opened, Spent, Summary, Writer,
+    Opened, Spent, Standing, Summary, Writer,
 };
 
 mod fork;
@@ -35,6 +35,7 @@ struct Session {
     kept: HashMap<Text, Bytes>,
     named: Named,
     spent: Spent,
+    standing: Standing,
 }
 
 struct MemoryWriter {
@@ -98,8 +99,15 @@ impl Memory {
         let kept = lock(&session);
         let (first, last) = (kept.entries.first()?, kept.entries.last()?);
         let lines = kept.lines.len() as u64;
-        let (named, spent) = (kept.named.clone(), kept.spent);
-        Some(Summary { id: id.clone(), start: first.at, last: last.at, lines, named, spent })
+        Some(Summary {
+            id: id.clone(),
+            start: first.at,
+            last: last.at,
+            lines,
+            named: kept.named.clone(),
+            spent: kept.spent,
+            standing: kept.standing.clone(),
+        })
     }
 }
 
@@ -210,6 +218,7 @@ impl MemoryWriter {
         }
         kept.named.take(&entry.event);
         kept.spent.take(&entry.event);
+        kept.standing.take(entry);
         kept.entries.push(entry.clone());
     }
 }

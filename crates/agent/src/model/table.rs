@@ -134,6 +134,14 @@ impl Table {
         card
     }
 
+    /// The models with a line of their own: the operator's, and those that we know.
+    pub fn names(&self) -> (impl Iterator<Item = &str>, impl Iterator<Item = &str>) {
+        fn named(rows: &[Row]) -> impl Iterator<Item = &str> {
+            rows.iter().filter_map(Row::model)
+        }
+        (named(&self.theirs), named(&BUILT_IN))
+    }
+
     /// Whether there is a line for the model.
     pub fn knows(&self, model: &str) -> bool {
         best(&self.theirs, model).or_else(|| best(&BUILT_IN, model)).is_some()

@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use polyloop_session::Text;
+use polyloop_session::todos::{self, Priority, Status};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -145,6 +146,25 @@ pub(super) fn told(todos: &[Todo]) -> String {
 pub(super) fn open(todos: &[Todo]) -> Text {
     let todos = todos.iter().map(|todo| (&*todo.content, todo.status));
     polyloop_session::todos::open(todos).unwrap_or_default().into()
+}
+
+/// The list as people are shown it.
+pub(super) fn shown(todos: &[Todo]) -> Vec<todos::Todo> {
+    let one = |todo: &Todo| todos::Todo {
+        content: todo.content.as_str().into(),
+        status: match todo.status {
+            "in_progress" => Status::InProgress,
+            "completed" => Status::Completed,
+            "cancelled" => Status::Cancelled,
+            _ => Status::Pending,
+        },
+        priority: match todo.priority {
+            "high" => Priority::High,
+            "low" => Priority::Low,
+            _ => Priority::Medium,
+        },
+    };
+    todos.iter().map(one).collect()
 }
 
 /// The todos of a text in the form of the file.

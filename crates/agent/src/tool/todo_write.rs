@@ -56,7 +56,8 @@ impl Tool for TodoWrite {
             if !kept {
                 text.push_str("(this session has no todos file; the list stands here alone)\n");
             }
-            Ok(Done { text, todos: Some(todo_list::open(todos)), ..Done::default() })
+            let (open, list) = (todo_list::open(todos), todo_list::shown(todos));
+            Ok(Done { text, todos: Some(open), todo_list: Some(list), ..Done::default() })
         })
     }
 }

@@ -64,7 +64,7 @@ impl Client {
     /// Reads all entries after `have` (so that the state is the fold of all when it is none), and
     /// takes what is live.
     pub async fn catch_up(handle: Handle<Seeing>, attached: Attached<Seeing>, have: Seq) -> Client {
-        let Attached { head, from: _, live, subscription } = attached;
+        let Attached { head, from: _, live, waiting: _, subscription } = attached;
         let (state, shown) = (State::default(), BTreeMap::new());
         let (entries, growths, raws) = (Vec::new(), 0, Vec::new());
         let mut client = Client { handle, subscription, state, entries, shown, growths, raws };

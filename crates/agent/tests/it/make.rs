@@ -46,7 +46,7 @@ pub fn deliver(text: &str, delivery: Delivery) -> Command {
 
 pub fn queued(text: &str) -> Event {
     let (content, origin) = (parts(text), origin());
-    Event::MessageQueued { content, origin, client_ref: None, tokens: 1, run: None }
+    Event::MessageQueued { content, origin, client_ref: None, tokens: 1, run: None, waits: false }
 }
 
 pub fn entry(seq: u64, event: Event) -> LogEntry {

@@ -29,7 +29,7 @@ fn bob() -> Who {
 fn queued(text: &str) -> Event {
     let origin = Origin { who: Who::via("chat"), can_approve: false, can_answer: true };
     let content = vec![Part::Text { text: text.into() }];
-    Event::MessageQueued { content, origin, client_ref: None, tokens: 1, run: None }
+    Event::MessageQueued { content, origin, client_ref: None, tokens: 1, run: None, waits: false }
 }
 
 fn turn(message: u64) -> Event {

@@ -122,7 +122,7 @@ impl LoomEncoder {
 impl Encoder for LoomEncoder {
     fn entry(&mut self, entry: &LogEntry, out: &mut Out<'_>) {
         match &entry.event {
-            Event::MessageQueued { content, origin, client_ref, run, tokens: _ } => {
+            Event::MessageQueued { content, origin, client_ref, run, tokens: _, waits: _ } => {
                 let run = run.as_deref();
                 let queued = Queued::new(content, origin, client_ref.as_ref(), run);
                 self.queue(MessageId(entry.seq), queued);

@@ -6,7 +6,7 @@ use polyloop_session::item::Part;
 use polyloop_session::policy::Mode;
 use polyloop_session::wait::{Then, Who};
 use polyloop_session::{
-    Command, Delivery, ItemId, Refusal, Seq, SessionId, Target, Text, WaitId, WaitRef,
+    Command, Delivery, ItemId, MessageId, Refusal, Seq, SessionId, Target, Text, WaitId, WaitRef,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -83,9 +83,11 @@ fn ask(
         "resume" => Command::Resume { by },
         "cancel" => {
             let Cancel { target_id } = own(frame)?;
-            let target = match place(&target_id, "req-") {
-                Some(wait) => Target::Wait(WaitId(wait)),
-                None => Target::ClientRef(target_id.into()),
+            let (wait, message) = (place(&target_id, "req-"), place(&target_id, "queued-"));
+            let target = match (wait, message) {
+                (Some(wait), _) => Target::Wait(WaitId(wait)),
+                (None, Some(message)) => Target::Message(MessageId(message)),
+                (None, None) => Target::ClientRef(target_id.into()),
             };
             Command::Cancel { target, by }
         }

@@ -11,13 +11,12 @@ use polyloop_session::event::{
     Adopted, CallOutcome, Level, LineId, Outcome, Purpose, Setting, Window, Work,
 };
 use polyloop_session::item::{Part, Usage};
-use polyloop_session::wait::Who;
 use polyloop_session::{CallId, Event, Growth, ItemId, LogEntry, MessageId, Raw, Text, WaitId};
 
 use super::wire::{
-    AssistantMessage, CallName, ContextCompaction, Json, Notice, NoticeLevel, RawTold, SessionInfo,
-    SessionRenamed, Status, TokenUsage, Tokens, ToolCompleted, ToolStarted, TurnCompleted,
-    TurnFailed, TurnStarted,
+    AssistantMessage, CallName, ContextCompaction, Json, MessageName, Notice, NoticeLevel, RawTold,
+    SessionInfo, SessionRenamed, Status, TodoTold, TodosChanged, TokenUsage, Tokens, ToolCompleted,
+    ToolStarted, TurnCompleted, TurnFailed, TurnStarted,
 };
 use crate::Encoder;
 use crate::conn::Out;
@@ -26,17 +25,16 @@ use crate::tools::unified_name;
 
 mod items;
 mod parts;
+mod queue;
 mod reply;
 mod waits;
 
 use items::{Ended, Item, Proposal};
 use parts::{Parts, body};
+use queue::Queued;
 pub(super) use reply::{heartbeat, reply};
 use waits::Wait;
 
-/// More than any queue holds; of a longer one the oldest are forgotten, and with them only the
-/// extras of their turns.
-const QUEUED_MAX: usize = 10_000;
 const REQUESTED_REASON: &str = "Requested by the user";
 const LIMIT_REASON: &str = "Context window approaching limit";
 
@@ -52,15 +50,11 @@ pub(super) struct UnifiedEncoder {
     raws: u64,
 }
 
-struct Queued {
-    content: Vec<Part>,
-    by: String,
-    client_ref: Option<Text>,
-}
-
 struct Turn {
     /// The id that its `turn_started` has.
     id: String,
+    /// The message, if it had to wait.
+    waited: Option<MessageId>,
     said: Option<Vec<Part>>,
     by: Option<String>,
     client_ref: Option<Text>,
@@ -87,10 +81,9 @@ impl UnifiedEncoder {
             Event::SessionReopened { .. } => self.session_reopened(out),
             Event::Noticed { level, text, code } => noticed(*level, text, code, out),
             Event::Adopted { piece: Some(piece) } => adopted(piece, out),
-            Event::MessageQueued { content, origin, client_ref, .. } => {
-                let (content, client_ref) = (content.clone(), client_ref.clone());
-                let queued = Queued { content, by: origin.who.describe(), client_ref };
-                self.message_queued(MessageId(entry.seq), queued);
+            Event::MessageQueued { content, origin, client_ref, waits, .. } => {
+                let queued = Queued::new(content, origin, client_ref.as_ref(), *waits);
+                self.message_queued(MessageId(entry.seq), queued, out);
             }
             Event::MessageDropped { message, by } => self.message_dropped(*message, by, out),
             Event::TurnStarted { work, cwd, .. } => self.turn_started(work, cwd.clone(), out),
@@ -132,6 +125,10 @@ impl UnifiedEncoder {
                 let cwd = self.turn.as_ref().and_then(|turn| turn.cwd.as_deref());
                 if let Some(open) = self.items.remove(item) {
                     open.completed(*item, &ended, cwd, out);
+                }
+                let list = result.as_ref().and_then(|result| result.todo_list.as_ref());
+                if let Some(list) = list {
+                    out.tell(&TodosChanged { todos: TodoTold::all(list) });
                 }
             }
             Event::WaitOpened { item, ask } => {
@@ -204,23 +201,6 @@ impl UnifiedEncoder {
         out.tell(&SessionInfo::new(Status::Active));
     }
 
-    fn message_queued(&mut self, id: MessageId, queued: Queued) {
-        if self.queued.len() >= QUEUED_MAX {
-            self.queued.pop_first();
-        }
-        self.queued.insert(id, queued);
-    }
-
-    fn message_dropped(&mut self, message: MessageId, by: &Who, out: &mut Parts<'_, '_>) {
-        let dropped = self.queued.remove(&message);
-        out.tell(&Notice {
-            level: NoticeLevel::Info,
-            text: format!("A queued message was removed by {}", by.describe()).into(),
-            code: "message_dropped",
-            client_ref: dropped.as_ref().and_then(|queued| queued.client_ref.as_deref()),
-        });
-    }
-
     fn turn_started(&mut self, work: &Work, cwd: Option<Text>, out: &mut Parts<'_, '_>) {
         self.forget_turn();
         self.progress.turn_started(work);
@@ -228,16 +208,20 @@ impl UnifiedEncoder {
         if resumes {
             out.tell(&SessionInfo::new(Status::Active));
         }
-        let (said, by, client_ref) = match work {
+        let (waited, said, by, client_ref) = match work {
             Work::Message { message } => match self.queued.remove(message) {
-                Some(queued) => (Some(queued.content), Some(queued.by), queued.client_ref),
-                None => (None, None, None),
+                Some(Queued { content, by, client_ref, waits, .. }) => {
+                    (waits.then_some(*message), Some(content), Some(by), client_ref)
+                }
+                None => (None, None, None, None),
             },
-            Work::Resume { by, .. } | Work::Compact { by } => (None, Some(by.describe()), None),
+            Work::Resume { by, .. } | Work::Compact { by } => {
+                (None, None, Some(by.describe()), None)
+            }
         };
         let compacts = matches!(work, Work::Compact { .. });
         let (id, closing) = (out.next_id(), false);
-        let turn = Turn { id, said, by, client_ref, resumes, compacts, cwd, closing };
+        let turn = Turn { id, waited, said, by, client_ref, resumes, compacts, cwd, closing };
         out.tell(&turn.told());
         self.turn = Some(turn);
     }
@@ -291,7 +275,6 @@ impl UnifiedEncoder {
                 level: NoticeLevel::Warning,
                 text: format!("The explanation failed: {}", fault.message).into(),
                 code: "explanation_failed",
-                client_ref: None,
             });
         }
         // Whoever asked has put the request aside; it is still to be decided.
@@ -310,6 +293,7 @@ impl UnifiedEncoder {
 impl Turn {
     fn told(&self) -> TurnStarted<'_> {
         TurnStarted {
+            message_id: self.waited.map(MessageName),
             message: self.said.as_deref().map(said),
             by: self.by.as_deref(),
             client_ref: self.client_ref.as_deref(),
@@ -360,6 +344,7 @@ impl Encoder for UnifiedEncoder {
         for wait in unread {
             self.present(wait, out);
         }
+        self.tell_queue(out);
     }
 }
 
@@ -387,7 +372,7 @@ fn noticed(level: Level, text: &str, code: &str, out: &mut Parts<'_, '_>) {
         Level::Info => NoticeLevel::Info,
         Level::Warning => NoticeLevel::Warning,
     };
-    out.tell(&Notice { level, text: text.into(), code, client_ref: None });
+    out.tell(&Notice { level, text: text.into(), code });
 }
 
 /// A piece of another program's file belongs to no turn of ours.
@@ -398,7 +383,6 @@ fn adopted(piece: &Adopted, out: &mut Parts<'_, '_>) {
             level: NoticeLevel::Info,
             text: said(content).into(),
             code: "adopted_user_message",
-            client_ref: None,
         }),
         Adopted::Agent { text } => out.tell(&AssistantMessage { text, is_final: true }),
         Adopted::ToolCall { call_ref, name, args } => out.tell(&ToolStarted {

@@ -9,6 +9,7 @@ use polyloop_session::item::{
     End, Fault, FileChange, ItemKind, Opaque, Operation, Part, ToolResult, Usage,
 };
 use polyloop_session::policy::{Effect, Judgement, Key, Leave, Mode, Risk, Rule, Says};
+use polyloop_session::todos::{Priority, Status, Todo};
 use polyloop_session::wait::{Answer, Ask, Choice, Given, Instead, Question, Then, Who};
 use polyloop_session::{
     CallId, Event, ItemId, LogEntry, MessageId, Seq, SessionId, Text, Timestamp, TurnId, WaitId,
@@ -254,7 +255,13 @@ impl<'a> Choices<'a> {
             duration_ms: self.number(),
             files: if self.maybe() { vec![change] } else { Vec::new() },
             todos: self.maybe_text(),
+            todo_list: self.maybe().then(|| vec![self.todo()]),
         }
+    }
+
+    fn todo(&mut self) -> Todo {
+        let (status, priority) = (Status::Cancelled, Priority::Low);
+        Todo { content: self.text(), status, priority }
     }
 
     fn adopted(&mut self) -> Option<Adopted> {
@@ -339,6 +346,7 @@ impl<'a> Choices<'a> {
                 client_ref: self.maybe_text(),
                 tokens: self.number(),
                 run: self.run(),
+                waits: self.maybe(),
             },
             4 => Event::MessageDropped { message: MessageId(self.seq()), by: self.who() },
             5 => Event::TurnStarted {

@@ -51,7 +51,14 @@ pub fn parts(text: &str) -> Vec<Part> {
 
 pub fn queued(text: &str) -> Event {
     let content = parts(text);
-    Event::MessageQueued { content, origin: origin(), client_ref: None, tokens: 1, run: None }
+    Event::MessageQueued {
+        content,
+        origin: origin(),
+        client_ref: None,
+        tokens: 1,
+        run: None,
+        waits: false,
+    }
 }
 
 pub fn origin() -> Origin {

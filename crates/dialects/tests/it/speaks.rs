@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use polyloop_dialects::{Cursor, Dialect, detect};
 use polyloop_session::event::Adopted;
-use polyloop_session::state::Turn;
-use polyloop_session::{Event, ItemId, Live, LogEntry, Seq, Stream, WaitId};
+use polyloop_session::state::{Queued, Turn};
+use polyloop_session::{Event, ItemId, Live, LogEntry, Seq, State, Stream, WaitId};
 use serde_json::{Value, json};
 
 use super::world::Sent;
@@ -241,6 +241,15 @@ pub fn pending<'a>(
         before.push(frame);
     }
     asked.into_values().collect()
+}
+
+/// What tells of each message that waits for its turn, where a dialect tells it.
+pub fn waiting<'a>(frames: impl Iterator<Item = &'a Sent>, state: &State) -> Vec<Value> {
+    let waits = |frame: &&Sent| {
+        let named = |queued: &Queued| frame["message_id"] == format!("queued-{}", queued.id);
+        frame["type"] == "message_queued" && state.queue().iter().any(named)
+    };
+    frames.filter(waits).map(|frame| placeless(frame)).collect()
 }
 
 /// Whether clients of the dialect are sent an item's characters before it is complete.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use polyloop_dialects::{Cursor, Dialect, Frame, Own, View};
 use polyloop_session::event::{Agent, Work};
+use polyloop_session::state::Queued;
 use polyloop_session::{Event, ItemId, Live, LogEntry, Seq, SessionId, State, Update, WaitId};
 use serde_json::Value;
 
@@ -86,7 +87,7 @@ pub struct Moment {
     pub state: State,
     pub log: Vec<Arc<LogEntry>>,
     pub live: Live,
-    turns: Vec<Seq>,
+    pub turns: Vec<Seq>,
 }
 
 impl Moment {
@@ -170,6 +171,11 @@ impl Moment {
             let item = Some(growth.item);
             sent.extend(finished(&mut own, view.see(&Update::Grew(growth)), item));
         }
+        let waiting = |entry: &&Arc<LogEntry>| {
+            let queued = |queued: &Queued| queued.id.0 == entry.seq;
+            entry.seq <= from && self.state.queue().iter().any(queued)
+        };
+        self.log.iter().filter(waiting).for_each(|entry| view.recall(entry));
         sent.extend(finished(&mut own, view.pending(), None));
         sent
     }

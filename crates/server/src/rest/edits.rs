@@ -11,7 +11,7 @@ use polyloop_session::undo::Which;
 use polyloop_session::wait::Who;
 use polyloop_session::{ItemId, Seq, SessionId, TurnId};
 
-use super::{command_failed, error, json, not_found, store_failed, told, whole_number};
+use super::{Awake, command_failed, error, json, not_found, store_failed, told, whole_number};
 use crate::app::App;
 use crate::query::Query;
 
@@ -31,7 +31,7 @@ pub(super) async fn fork(app: &Arc<App>, id: SessionId, query: &Query) -> Respon
         Err(bad) => return error(StatusCode::BAD_REQUEST, bad),
     };
     match app.sessions.fork(&id, upto, Who::via("rest")).await {
-        Ok(Forked::Done(summary)) => json(StatusCode::CREATED, &told(&summary)),
+        Ok(Forked::Done(summary)) => json(StatusCode::CREATED, &told(&summary, Awake::Yes)),
         Ok(Forked::NotFound) => not_found(),
         Ok(Forked::Beyond { last: Seq::NONE }) => {
             error(StatusCode::CONFLICT, "The session has no entry that could be copied")

@@ -3,8 +3,8 @@
 use polyloop_agent::actor::{Attached, CommandError, Look};
 use polyloop_agent::sessions::Handle;
 use polyloop_agent::subscriber;
-use polyloop_dialects::{Complaint, Dialect, Power, Reply, SessionInit, ToolInfo, View};
-use polyloop_session::{Seq, SessionId};
+use polyloop_dialects::{Complaint, Cursor, Dialect, Power, Reply, SessionInit, ToolInfo, View};
+use polyloop_session::SessionId;
 
 use super::outgoing::{Outgoing, Sight, Subscribed};
 use super::read::{Attachment, Gone, Greeting, Reader};
@@ -115,17 +115,21 @@ impl Reader {
         handle: &Handle<DialectView>,
         attached: Attached<DialectView>,
     ) -> Result<Result<(), Gone>, Complaint> {
-        let Attached { head, from, live, subscription } = attached;
+        let Attached { head, from, live, waiting, subscription } = attached;
         let session = handle.id().clone();
         let since = self.attachments.get(&session).and_then(|a| a.since.clone());
         let greeting = std::mem::take(&mut self.greeting);
         if greeting != Greeting::None {
-            let at = since.as_ref().map_or(head, |cursor| cursor.seq.min(head));
-            if let Err(gone) = self.introduce(dialect, handle, at, greeting).await? {
+            // Should the connection break before more comes, the client goes on from the same place.
+            let place = match &since {
+                Some(cursor) if cursor.seq <= head => cursor.stamp(&session),
+                Some(_) | None => Cursor::at(head).stamp(&session),
+            };
+            if let Err(gone) = self.introduce(dialect, handle, place.as_bytes(), greeting).await? {
                 return Ok(Err(gone));
             }
         }
-        let moment = Moment { head, from, live };
+        let moment = Moment { head, from, live, waiting };
         let mut catching_up = CatchUp::new(dialect, handle, moment, since);
         loop {
             let batch = match catching_up.next().await {
@@ -184,16 +188,15 @@ impl Reader {
         &mut self,
         dialect: &'static dyn Dialect,
         handle: &Handle<DialectView>,
-        at: Seq,
+        place: &[u8],
         greeting: Greeting,
     ) -> Result<Result<(), Gone>, Complaint> {
         let look = handle.look().await.map_err(|error| complaint(&error))?;
-        let place = View::new(dialect, handle.id(), at).place();
         let active = (greeting == Greeting::InitAndActive).then_some(Reply::SessionActive);
         let init = Reply::SessionInit(Box::new(self.init(look)));
         for reply in [Some(init), active].into_iter().flatten() {
             self.replies += 1;
-            let frame = dialect.reply(Some(handle.id()), self.replies, &reply).stamped(&place);
+            let frame = dialect.reply(Some(handle.id()), self.replies, &reply).stamped(place);
             if let Err(gone) = self.send_frame(Some(handle.id()), frame).await {
                 return Ok(Err(gone));
             }
@@ -208,6 +211,9 @@ impl Reader {
             tools: self.app.tools.clone(),
             mode: look.mode,
             mode_word: self.words.word(look.mode),
+            agent: look.settings.agent.unwrap_or_default(),
+            title: look.settings.title,
+            todos: look.todos,
             error: None,
         }
     }

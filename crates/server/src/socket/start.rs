@@ -68,6 +68,9 @@ impl Reader {
             tools: self.app.tools.clone(),
             mode: kit.settings.mode,
             mode_word: self.words.word(kit.settings.mode),
+            agent: kit.settings.agent.unwrap_or_default(),
+            title: None,
+            todos: Vec::new(),
             error: Some(Complaint::from(refusal)),
         };
         self.reply(dialect, Some(session), Reply::SessionInit(Box::new(init))).await

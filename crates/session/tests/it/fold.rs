@@ -292,7 +292,14 @@ fn whole_session() -> impl Strategy<Value = Event> {
         Event::ModeSet { mode: Mode::Plan, by: who() },
         Event::SettingSet { setting: Setting::CallsMax { calls_max: 0 }, by: who() },
         Event::SettingSet { setting: Setting::Agent { agent: Agent::Got }, by: who() },
-        Event::MessageQueued { content, origin, client_ref, tokens, run: Some(Box::new(run)) },
+        Event::MessageQueued {
+            content,
+            origin,
+            client_ref,
+            tokens,
+            run: Some(Box::new(run)),
+            waits: false,
+        },
     ])
 }
 

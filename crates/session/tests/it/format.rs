@@ -8,6 +8,7 @@ use polyloop_session::item::{
 };
 use polyloop_session::policy::{Effect, Judgement, Leave, Mode, Rule, Says};
 use polyloop_session::state::Fate;
+use polyloop_session::todos::{Priority, Status, Todo};
 use polyloop_session::wait::{Answer, Ask, Given, Who};
 use polyloop_session::{LogEntry, Seq, SessionId};
 use serde_json::Value;
@@ -32,6 +33,11 @@ fn a_completion_with_everything_in_it_comes_back_whole() {
         exit_code: Some(-9),
         duration_ms: u64::MAX,
         todos: Some("Open todos:\n- a".into()),
+        todo_list: Some(vec![Todo {
+            content: "a".into(),
+            status: Status::InProgress,
+            priority: Priority::High,
+        }]),
         files: vec![
             change(Operation::Create, None),
             change(Operation::Update, Some("")),
@@ -49,6 +55,8 @@ fn a_completion_with_everything_in_it_comes_back_whole() {
         tokens: u64::MAX,
     }]);
     let json = serde_json::to_string(&log[0]).unwrap();
+    let list = r#""todo_list":[{"content":"a","status":"in_progress","priority":"high"}]"#;
+    assert!(json.contains(list), "{json}");
     assert!(!json.contains('\n'), "an entry is one line");
     assert_eq!(serde_json::from_str::<LogEntry>(&json).unwrap(), log[0]);
 }
@@ -226,10 +234,12 @@ fn every_newer_field_comes_back_whole_and_is_spelled_so() {
         client_ref: Some("mine".into()),
         tokens: 1,
         run: Some(Box::new(run)),
+        waits: true,
     };
     let spelled =
         r#""run":{"agent":"tot","adaptive":true,"cwd":"/e","calls_max":2,"verbose":true,"#;
-    comes_back(queued, spelled);
+    comes_back(queued.clone(), spelled);
+    comes_back(queued, r#""alone":true},"waits":true}"#);
     let whole = Settings {
         tokens_max: Some(1),
         agent: Some(Agent::Dup),
@@ -289,7 +299,8 @@ fn a_picture_comes_back_whole_and_is_spelled_so() {
     let Event::MessageQueued { origin, client_ref, run, .. } = queued("", 1) else {
         panic!("a message")
     };
-    let event = Event::MessageQueued { content, origin, client_ref, tokens: 1_601, run };
+    let event =
+        Event::MessageQueued { content, origin, client_ref, tokens: 1_601, run, waits: false };
     let spelled = [
         r#""content":[{"type":"text","text":"look"},"#,
         r#"{"type":"image","media_type":"image/png","data":"aGk="}]"#,

@@ -114,7 +114,7 @@ pub fn sent(text: &str, delivery: Delivery) -> Command {
 
 pub fn queued(text: &str, tokens: u64) -> Event {
     let (content, origin) = (parts(text), origin());
-    Event::MessageQueued { content, origin, client_ref: None, tokens, run: None }
+    Event::MessageQueued { content, origin, client_ref: None, tokens, run: None, waits: false }
 }
 
 pub fn tool(name: &str, call_ref: &str) -> ItemKind {

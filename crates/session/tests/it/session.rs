@@ -275,7 +275,8 @@ fn an_interrupted_run_is_taken_up_with_its_options() {
         panic!("a message")
     };
     let own = Some(Box::new(options()));
-    let waiting = Event::MessageQueued { content, origin, client_ref, tokens, run: own };
+    let waiting =
+        Event::MessageQueued { content, origin, client_ref, tokens, run: own, waits: true };
     let mut script = Script::after(vec![created(Mode::Suggest, 50), waiting]);
     script.crash().resume();
     assert_eq!(last_start(&script).0.as_deref(), Some("/elsewhere"), "it had not begun");

@@ -22,8 +22,13 @@ pub const HALTED: Halted = Halted {
 pub fn end_tool(sim: &mut Sim, item: ItemId, end: End, seen: bool) -> Run {
     let seen = seen.then(|| format!("seen of {item}").into());
     let files = if end == End::Whole { vec![changed("outside")] } else { Vec::new() };
-    let result =
-        Box::new(ToolResult { seen, exit_code: Some(0), duration_ms: 1, files, todos: None });
+    let result = Box::new(ToolResult {
+        seen,
+        exit_code: Some(0),
+        duration_ms: 1,
+        files,
+        ..ToolResult::default()
+    });
     sim.report(Report::ToolEnded { item, end, result })
 }
 
@@ -38,7 +43,8 @@ pub fn stop_tool(sim: &mut Sim, item: ItemId, halt: Halted) -> Run {
     }
     let seen = seen.then(|| format!("seen of {item}, stopped").into());
     let (duration_ms, files) = (item.0.0, vec![changed(&format!("inside {item}"))]);
-    let result = Box::new(ToolResult { seen, exit_code, duration_ms, files, todos: None });
+    let result =
+        Box::new(ToolResult { seen, exit_code, duration_ms, files, ..ToolResult::default() });
     let (reason, answerable) = (format!("no network for {item}").into(), answerable(there));
     sim.report(Report::ToolStopped { item, reason, result, answerable })
 }

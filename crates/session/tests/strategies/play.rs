@@ -124,6 +124,7 @@ impl<'a> Play<'a> {
             client_ref: None,
             tokens: 10,
             run: Some(Box::new(run)),
+            waits: false,
         }]);
     }
 
@@ -132,7 +133,14 @@ impl<'a> Play<'a> {
         let origin = Origin { who: Who::via("test"), can_approve: true, can_answer: true };
         let content = vec![Part::Text { text: text.into() }];
         let (client_ref, tokens, run) = (None, 10, None);
-        self.record(vec![Event::MessageQueued { content, origin, client_ref, tokens, run }]);
+        self.record(vec![Event::MessageQueued {
+            content,
+            origin,
+            client_ref,
+            tokens,
+            run,
+            waits: false,
+        }]);
     }
 
     pub fn set(&mut self, setting: Setting) {

@@ -237,7 +237,8 @@ impl Session {
         let origin = Origin { who: Who::via("test"), can_approve: true, can_answer: true };
         let content = vec![Part::Text { text: "Do all of it".into() }];
         let (client_ref, tokens, run) = (None, 10, Some(Box::new(run)));
-        let queued = Event::MessageQueued { content, origin, client_ref, tokens, run };
+        let queued =
+            Event::MessageQueued { content, origin, client_ref, tokens, run, waits: false };
         if self.state.queue().len() >= 3 {
             return Ok(());
         }

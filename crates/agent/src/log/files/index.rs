@@ -18,11 +18,11 @@ use polyloop_session::{Event, LogEntry, Seq, State, Text, Timestamp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::super::{DAMAGED_CODE, Damage, Folded, Named, Spent, Summary};
+use super::super::{DAMAGED_CODE, Damage, Folded, Named, Spent, Standing, Summary};
 use super::disk::{Access, Disk};
 
 /// Goes up when the file's form changes, or how lines are read and numbered.
-const INDEX_VERSION: u32 = 3;
+const INDEX_VERSION: u32 = 4;
 const TITLE: &str = "polyloop-index";
 /// So much of the session's file before the place is compared.
 const NEAR_BYTES_MAX: u64 = 4 * 1024;
@@ -80,6 +80,7 @@ pub(super) struct Head {
     pub last: Timestamp,
     pub named: Named,
     pub spent: Spent,
+    pub standing: Standing,
     /// The fold that made the snapshot.
     fold: String,
 }
@@ -155,7 +156,7 @@ fn mtime_ns(file: &File) -> io::Result<u64> {
 
 /// The whole text of an index.
 pub(super) fn text(session: &File, source: &Source<'_>) -> io::Result<String> {
-    let Summary { start, last, lines, named, spent, id: _ } = source.summary;
+    let Summary { start, last, lines, named, spent, standing, id: _ } = source.summary;
     let (places, turns) = (source.places.to_vec(), source.turns.to_vec());
     let snapshot = source.state.map(|(state, beside)| Snapshot { state, beside: beside.clone() });
     let mut body = serde_json::to_string(&Places { places, turns })?;
@@ -172,6 +173,7 @@ pub(super) fn text(session: &File, source: &Source<'_>) -> io::Result<String> {
         last: *last,
         named: named.clone(),
         spent: *spent,
+        standing: standing.clone(),
         fold: FOLD_ID.to_owned(),
     };
     let head = serde_json::to_string(&head)?;

@@ -8,11 +8,12 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use polyloop_session::{Event, Seq, SessionId};
+use polyloop_session::{LogEntry, Seq, SessionId};
 
-use super::super::{Codec, Line, LogError, Summary};
+use super::super::{Line, LogError, Standing, Summary};
 use super::index::{self, Place, Source};
 use super::lines::Lines;
+use super::load::adopted;
 use super::{Store, lock};
 
 /// Sessions that nobody has open and whose places are kept in memory.
@@ -140,12 +141,13 @@ impl Store {
                     lines: head.lines,
                     named: head.named.clone(),
                     spent: head.spent,
+                    standing: head.standing.clone(),
                 },
             )
         });
         let is_new = known.is_none();
         let (from, before) = known.unwrap_or_else(|| (0, Summary::none(id)));
-        let scanned = scan(&*self.codec, before, Lines::from(file.try_clone()?, from)?)?;
+        let scanned = self.scan(before, Lines::from(file.try_clone()?, from)?)?;
         let Scanned { summary, bytes, ended } = scanned;
         if is_new && ended && self.may_write && bytes >= self.index_bytes_min {
             let (places, turns): (&[Place], &[Seq]) = (&[], &[]);
@@ -207,8 +209,8 @@ impl Store {
 impl Summary {
     pub(super) fn none(id: &SessionId) -> Summary {
         let (start, last) = Default::default();
-        let (named, spent) = Default::default();
-        Summary { id: id.clone(), start, last, lines: 0, named, spent }
+        let (named, spent, standing) = Default::default();
+        Summary { id: id.clone(), start, last, lines: 0, named, spent, standing }
     }
 }
 
@@ -219,37 +221,43 @@ struct Scanned {
     ended: bool,
 }
 
-/// How many lines there are, and when the first and the last were written. Reads no event but those
-/// that may name the session or say what a call cost.
-fn scan(codec: &dyn Codec, before: Summary, mut lines: Lines) -> io::Result<Scanned> {
-    let (mut summary, mut last, mut ended) = (before, String::new(), true);
-    let mut is_begun = summary.lines > 0;
-    while let Some(line) = lines.next()? {
-        summary.lines += 1;
-        ended = line.whole;
-        let Some(text) = line.text().filter(|text| !text.is_empty()) else { continue };
-        if !is_begun && let Some(at) = codec.line_time(text) {
-            (summary.start, summary.last, is_begun) = (at, at, true);
+impl Store {
+    /// How many lines there are, and when the first and the last were written. Reads no event but
+    /// those that a list may show something of.
+    fn scan(&self, before: Summary, mut lines: Lines) -> io::Result<Scanned> {
+        let (mut summary, mut last, mut ended) = (before, String::new(), true);
+        let mut is_begun = summary.lines > 0;
+        while let Some(line) = lines.next()? {
+            summary.lines += 1;
+            ended = line.whole;
+            let Some(text) = line.text().filter(|text| !text.is_empty()) else { continue };
+            if !is_begun && let Some(at) = self.codec.line_time(text) {
+                (summary.start, summary.last, is_begun) = (at, at, true);
+            }
+            if let Some(entry) = self.listed(&summary.id, text) {
+                summary.spent.take(&entry.event);
+                summary.named.take(&entry.event);
+                summary.standing.take(&entry);
+            }
+            last.clear();
+            last.push_str(text);
         }
-        if let Some(event) = listed(codec, text) {
-            summary.spent.take(&event);
-            summary.named.take(&event);
-        }
-        last.clear();
-        last.push_str(text);
+        summary.last = self.codec.line_time(&last).unwrap_or(summary.last);
+        Ok(Scanned { summary, bytes: lines.place, ended })
     }
-    summary.last = codec.line_time(&last).unwrap_or(summary.last);
-    Ok(Scanned { summary, bytes: lines.place, ended })
-}
 
-/// The event of a line that a list may show something of.
-fn listed(codec: &dyn Codec, line: &str) -> Option<Event> {
-    if !["\"title\"", "\"agent\"", "\"call_ended\""].iter().any(|word| line.contains(word)) {
-        return None;
-    }
-    match codec.read(line, &|_| None) {
-        Line::Entry(entry) => Some(entry.event),
-        _ => None,
+    /// The entry of a line that a list may show something of.
+    fn listed(&self, id: &SessionId, line: &str) -> Option<LogEntry> {
+        let counts = ["\"title\"", "\"agent\"", "\"call_ended\""].iter().any(|w| line.contains(w));
+        if !counts && !Standing::may_count(line) {
+            return None;
+        }
+        match self.codec.read(line, &|name| self.blob(id, name)) {
+            Line::Entry(entry) => Some(entry),
+            // Its number is not needed: another program's line opens nothing.
+            Line::Foreign { at, piece } => Some(adopted(Seq::NONE, at, piece)),
+            Line::More { .. } | Line::Audit | Line::Damaged { .. } => None,
+        }
     }
 }
 

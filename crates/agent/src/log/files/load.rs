@@ -9,7 +9,9 @@ use std::sync::Arc;
 use polyloop_session::event::Adopted;
 use polyloop_session::{Event, LogEntry, Seq, SessionId, Timestamp};
 
-use super::super::{Damage, Folded, Line, LogError, Named, OpenMode, Opened, Spent, Summary};
+use super::super::{
+    Damage, Folded, Line, LogError, Named, OpenMode, Opened, Spent, Standing, Summary,
+};
 use super::disk::Access;
 use super::index::{self, Beside, Index, Place};
 use super::known::Session;
@@ -57,6 +59,7 @@ pub(super) struct Pass {
     pub times: Option<(Timestamp, Timestamp)>,
     named: Named,
     spent: Spent,
+    standing: Standing,
     pub places: Vec<Place>,
     /// Bytes up to the end of the last line that can stay.
     pub bytes: u64,
@@ -180,6 +183,7 @@ impl Pass {
             times: Some((head.start, head.last)),
             named: head.named,
             spent: head.spent,
+            standing: head.standing,
             places: places.places,
             bytes: head.bytes,
             ..Pass::default()
@@ -188,8 +192,8 @@ impl Pass {
 
     pub(super) fn summary(&self, id: &SessionId) -> Summary {
         let (start, last) = self.times.unwrap_or_default();
-        let (named, spent) = (self.named.clone(), self.spent);
-        Summary { id: id.clone(), start, last, lines: self.lines, named, spent }
+        let (named, spent, standing) = (self.named.clone(), self.spent, self.standing.clone());
+        Summary { id: id.clone(), start, last, lines: self.lines, named, spent, standing }
     }
 
     fn take(&mut self, line: Line, place: u64) {
@@ -227,6 +231,7 @@ impl Pass {
         }
         self.named.take(&entry.event);
         self.spent.take(&entry.event);
+        self.standing.take(&entry);
         self.last = entry.seq;
         self.last_lines = 1;
         self.folded.take(&entry);

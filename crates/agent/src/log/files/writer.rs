@@ -146,6 +146,7 @@ impl FileWriter {
             for entry in entries {
                 known.summary.named.take(&entry.event);
                 known.summary.spent.take(&entry.event);
+                known.summary.standing.take(entry);
             }
             known.summary.last = entries.last().map_or(known.summary.last, |entry| entry.at);
         }

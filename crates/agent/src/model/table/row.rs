@@ -43,6 +43,11 @@ impl Row {
         }
     }
 
+    /// The one model that the line is about.
+    pub fn model(&self) -> Option<&str> {
+        (!self.is_prefix).then_some(&*self.name)
+    }
+
     /// Puts down what the line knows.
     pub fn write(&self, card: &mut Card) {
         card.tokens_max = self.tokens_max.unwrap_or(card.tokens_max);

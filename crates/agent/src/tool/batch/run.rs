@@ -172,6 +172,8 @@ impl Running {
         let mut ended = ended(end, seen, files, started);
         if let Progress::Ended { result, .. } = &mut ended {
             result.todos = self.parts.iter_mut().rev().find_map(|part| part.todos.take());
+            let lists = self.parts.iter_mut().rev();
+            result.todo_list = lists.into_iter().find_map(|part| part.todo_list.take());
         }
         ended
     }
@@ -224,7 +226,8 @@ async fn one(ready: Ready, mut screen: Option<&mut Screen>) -> Told {
             Some(Err(_)) | None => return broke(),
         };
         let text = result.seen.map_or(output, |seen| seen.to_string());
-        return Told { tool: name, end, text, files: result.files, todos: result.todos };
+        let (files, todos, todo_list) = (result.files, result.todos, result.todo_list);
+        return Told { tool: name, end, text, files, todos, todo_list };
     }
 }
 
@@ -235,6 +238,7 @@ fn not_run(tool: &'static str) -> Told {
         text: INTERRUPTED.to_owned(),
         files: Vec::new(),
         todos: None,
+        todo_list: None,
     }
 }
 

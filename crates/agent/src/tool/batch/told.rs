@@ -2,6 +2,7 @@
 
 use polyloop_session::Text;
 use polyloop_session::item::{End, FileChange};
+use polyloop_session::todos::Todo;
 
 use crate::tool::files::TEXT_BYTES_MAX;
 
@@ -20,11 +21,13 @@ pub(super) struct Told {
     pub files: Vec<FileChange>,
     /// What is open of the todos, where it was about them.
     pub todos: Option<Text>,
+    /// The whole list, where it wrote it.
+    pub todo_list: Option<Vec<Todo>>,
 }
 
 impl Told {
     pub(super) fn failed(tool: &'static str, why: String) -> Told {
-        Told { tool, end: End::Failed, text: why, files: Vec::new(), todos: None }
+        Told { tool, end: End::Failed, text: why, files: Vec::new(), todos: None, todo_list: None }
     }
 
     pub(super) fn is_well(&self) -> bool {
@@ -98,7 +101,14 @@ mod tests {
     use super::*;
 
     fn told(text: &str, end: End) -> Told {
-        Told { tool: "read", end, text: text.to_owned(), files: Vec::new(), todos: None }
+        Told {
+            tool: "read",
+            end,
+            text: text.to_owned(),
+            files: Vec::new(),
+            todos: None,
+            todo_list: None,
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use futures_util::{FutureExt as _, Stream, StreamExt as _};
 use polyloop_session::Text;
 use polyloop_session::item::{End, FileChange, ToolResult};
 use polyloop_session::policy::{Effect, Judgement};
+use polyloop_session::todos::Todo;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -32,6 +33,8 @@ pub(crate) struct Done {
     pub failure: Option<String>,
     /// What is open of the todos, where it is about them.
     pub todos: Option<Text>,
+    /// The whole list, where it was written.
+    pub todo_list: Option<Vec<Todo>>,
 }
 
 impl Done {
@@ -226,6 +229,7 @@ fn ended(done: Done, started: Instant) -> Vec<Progress> {
     let mut end = end(End::Whole, None, done.files, started);
     if let Progress::Ended { result, .. } = &mut end {
         result.todos = done.todos;
+        result.todo_list = done.todo_list;
     }
     progress.push(end);
     progress

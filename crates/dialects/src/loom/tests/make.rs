@@ -78,6 +78,7 @@ pub fn queued(text: &str, run: Option<RunOptions>, can_approve: bool) -> Event {
         client_ref: Some("req-1".into()),
         tokens: 1,
         run: run.map(Box::new),
+        waits: false,
     }
 }
 

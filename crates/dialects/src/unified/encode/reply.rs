@@ -6,8 +6,8 @@ use polyloop_session::{SessionId, Timestamp};
 
 use crate::tools::unified_name;
 use crate::unified::wire::{
-    ContextReport, ErrorTold, Fraction, Head, Heartbeat, SessionInfo, SessionInit, Status, Tokens,
-    Told,
+    ContextReport, ErrorTold, Fraction, Head, Heartbeat, SessionInfo, SessionInit, Status,
+    TodoTold, Tokens, Told,
 };
 use crate::{Frame, Reply, reply, to_json};
 
@@ -71,6 +71,9 @@ fn session_init(init: &reply::SessionInit) -> SessionInit<'_> {
         cwd: &init.cwd,
         tools: init.tools.iter().map(|tool| unified_name(&tool.name)).collect(),
         permission_mode: init.mode_word,
+        agent: init.agent.name(),
+        title: init.title.as_deref(),
+        todos: TodoTold::all(&init.todos),
         error: init.error.as_ref().map(|told| told.error.as_str()),
     }
 }

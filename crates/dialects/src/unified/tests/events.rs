@@ -68,13 +68,27 @@ fn notices() {
     let want = json!({"type": "notice", "id": "evt-1-0-86020b22", "level": "warning", "text": "No sandbox",
         "code": "no_sandbox"});
     assert_eq!(told, want);
-    let dropped = Event::MessageDropped { message: MessageId(Seq(1)), by: who() };
-    let log = Log::of([queued("Later", Some("msg-004")), dropped.clone()]);
-    let want = json!({"type": "notice", "id": "evt-2-0-86020b22", "level": "info",
-        "text": "A queued message was removed by Ada (unified)", "code": "message_dropped",
+}
+
+#[test]
+fn messages_that_wait() {
+    let message = MessageId(Seq(1));
+    let told = json!({"type": "message_queued", "id": "evt-1-0-86020b22",
+        "message_id": "queued-1", "message": "Later", "by": "Ada (unified)",
         "client_ref": "msg-004"});
-    assert_eq!(log.told(), [want]);
+    let log = Log::of([waiting("Later", Some("msg-004")), turn(Work::Message { message })]);
+    let started = json!({"type": "turn_started", "id": "evt-2-0-86020b22",
+        "message_id": "queued-1", "message": "Later", "by": "Ada (unified)",
+        "client_ref": "msg-004"});
+    assert_eq!(log.told(), [told.clone(), started]);
+    let dropped = Event::MessageDropped { message, by: who() };
+    let log = Log::of([waiting("Later", Some("msg-004")), dropped.clone()]);
+    let gone = json!({"type": "message_dropped", "id": "evt-2-0-86020b22",
+        "message_id": "queued-1", "by": "Ada (unified)", "client_ref": "msg-004"});
+    assert_eq!(log.told(), [told, gone]);
     assert_eq!(one(dropped).get("client_ref"), None);
+    let log = Log::of([queued("At once", None)]);
+    assert_eq!(log.told(), Vec::<serde_json::Value>::new(), "nothing is told of what starts");
 }
 
 #[test]

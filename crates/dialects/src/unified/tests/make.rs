@@ -114,6 +114,17 @@ pub fn queued(text: &str, client_ref: Option<&str>) -> Event {
         client_ref: client_ref.map(Into::into),
         tokens: 1,
         run: None,
+        waits: false,
+    }
+}
+
+/// A message whose turn cannot begin at once.
+pub fn waiting(text: &str, client_ref: Option<&str>) -> Event {
+    match queued(text, client_ref) {
+        Event::MessageQueued { content, origin, client_ref, tokens, run, .. } => {
+            Event::MessageQueued { content, origin, client_ref, tokens, run, waits: true }
+        }
+        other => other,
     }
 }
 

@@ -1,8 +1,10 @@
 //! What one connection alone is told, with and without a session's stamp.
 
 use polyloop_session::context::{ContextInfo, Strategy};
+use polyloop_session::event::Agent;
 use polyloop_session::item::Usage;
 use polyloop_session::policy::Mode;
+use polyloop_session::todos::{Priority, Status, Todo};
 use polyloop_session::{Seq, Timestamp};
 use serde_json::{Value, json};
 
@@ -53,11 +55,21 @@ fn sessions() {
         tools: ["bash", "apply_patch", "write_file"].map(tool).to_vec().into(),
         mode: Mode::Suggest,
         mode_word: "default",
+        agent: Agent::Tot,
+        title: None,
+        todos: Vec::new(),
         error: None,
     };
     let mut want = json!({"type": "session_init", "id": "evt-r1", "session_id": "",
         "model": "claude-sonnet-4", "success": true, "cwd": "/project",
-        "tools": ["Bash", "apply_patch", "Write"], "permission_mode": "default"});
+        "tools": ["Bash", "apply_patch", "Write"], "permission_mode": "default",
+        "agent": "tot", "title": null, "todos": []});
+    assert_eq!(reply(1, Reply::SessionInit(Box::new(init.clone()))), want);
+    let (status, priority) = (Status::InProgress, Priority::High);
+    init.todos.push(Todo { content: "look".into(), status, priority });
+    init.title = Some("A title".into());
+    want["todos"] = json!([{"content": "look", "status": "in_progress", "priority": "high"}]);
+    want["title"] = "A title".into();
     assert_eq!(reply(1, Reply::SessionInit(Box::new(init.clone()))), want);
     init.error = Some(Complaint::new("No", "Mode bypass is not allowed here", "x"));
     want["success"] = false.into();

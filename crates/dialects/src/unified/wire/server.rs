@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use super::asks::{ApprovalSettled, AskUserQuestion, ControlRequest, ExitPlanMode, ToolId};
 use super::number::{Dollars, Fraction, Json};
+use super::queue::{MessageDropped, MessageName, MessageQueued};
+use super::todos::{TodoTold, TodosChanged};
 
 /// A message of the server.
 pub(in crate::unified) trait Told: Serialize {
@@ -36,6 +38,8 @@ told! {
     "session_init" SessionInit<'_>,
     "session_info" SessionInfo<'_>,
     "session_renamed" SessionRenamed<'_>,
+    "message_queued" MessageQueued<'_>,
+    "message_dropped" MessageDropped<'_>,
     "turn_started" TurnStarted<'_>,
     "turn_completed" TurnCompleted,
     "turn_failed" TurnFailed<'_>,
@@ -52,6 +56,7 @@ told! {
     "context_info" ContextReport,
     "ask_user_question" AskUserQuestion<'_>,
     "exit_plan_mode" ExitPlanMode,
+    "todos_changed" TodosChanged<'_>,
     "notice" Notice<'_>,
     "error" ErrorTold<'_>,
     "heartbeat" Heartbeat,
@@ -66,6 +71,10 @@ pub(in crate::unified) struct SessionInit<'a> {
     pub cwd: &'a str,
     pub tools: Vec<&'a str>,
     pub permission_mode: &'static str,
+    pub agent: &'static str,
+    pub title: Option<&'a str>,
+    /// As in `todos_changed`.
+    pub todos: Vec<TodoTold<'a>>,
     /// Why the session could not be begun as asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'a str>,
@@ -120,6 +129,10 @@ pub(in crate::unified) struct SessionRenamed<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(in crate::unified) struct TurnStarted<'a> {
+    /// By this the message was told as one that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub message_id: Option<MessageName>,
     /// What was said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -290,9 +303,6 @@ pub(in crate::unified) struct Notice<'a> {
     pub level: NoticeLevel,
     pub text: std::borrow::Cow<'a, str>,
     pub code: &'a str,
-    /// The `id` of the client's message that it is about.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub client_ref: Option<&'a str>,
 }
 
 #[derive(Clone, Copy, Serialize)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polyloop_dialects::unified::Unified;
 use polyloop_dialects::{Complaint, Dialect, Reply, SessionInit};
 use polyloop_session::context::Strategy;
-use polyloop_session::event::{CallOutcome, Outcome, Window};
+use polyloop_session::event::{Agent, CallOutcome, Outcome, Window};
 use polyloop_session::item::{Fault, FileChange, ItemKind, Operation, ToolResult, Usage};
 use polyloop_session::policy::{Effect, Judgement, Mode};
 use polyloop_session::wait::Ask;
@@ -176,11 +176,15 @@ fn session_init(text: &str) {
         tools: Arc::new([]),
         mode: Mode::Suggest,
         mode_word: "default",
+        agent: Agent::React,
+        title: None,
+        todos: Vec::new(),
         error: None,
     };
     let frame = replied(&Reply::SessionInit(Box::new(init)));
     assert_eq!((&frame["success"], &frame["permission_mode"]), (&json!(true), &json!("default")));
-    is_like(&parse(text), frame, &["success", "cwd", "tools", "permission_mode"]);
+    let extras = ["success", "cwd", "tools", "permission_mode", "agent", "title", "todos"];
+    is_like(&parse(text), frame, &extras);
 }
 
 /// `error` is for a session whose log cannot be written, which is no event of the log.
