@@ -1,6 +1,7 @@
 //! Measures a session of many events beside a new one (tests/blackbox/soak/long.py), what the ways
-//! to think earn and cost (crates/agent/benches/thinking.rs, tests/blackbox/soak/graph_time.py), and
-//! what the page weighs and how smoothly it goes (tests/browser/budget.mjs).
+//! to think earn and cost (crates/agent/benches/thinking.rs, tests/blackbox/soak/graph_time.py),
+//! what the page weighs and how smoothly it goes (tests/browser/budget.mjs), and the server under
+//! load beside a bare relay (tests/load).
 //!
 //! Asserts nothing: how fast a machine is says little about whether a change is right.
 
@@ -36,6 +37,12 @@ pub struct Options {
     /// A file for the figures of the puzzles, or with `--only page` of the page, as JSON
     #[arg(long)]
     json: Option<PathBuf>,
+    /// How often each scenario of the load runs
+    #[arg(long, default_value_t = 5)]
+    runs: u32,
+    /// Only scenarios of the load whose names contain this
+    #[arg(long)]
+    scenario: Option<String>,
     /// One part alone
     #[arg(long, value_enum)]
     only: Option<Only>,
@@ -51,6 +58,8 @@ enum Only {
     Thinking,
     /// The page: its first load, many items, much output
     Page,
+    /// The server under load, beside a bare relay
+    Load,
 }
 
 pub fn run(place: &Place, options: &Options) -> bool {
@@ -79,6 +88,9 @@ pub fn run(place: &Place, options: &Options) -> bool {
         });
         steps.run("the page", &[built, tools], || page(place, options));
     }
+    if wanted(Only::Load) {
+        steps.run("the server beside a bare relay", &[built], || load(place, options));
+    }
     steps.end()
 }
 
@@ -91,6 +103,21 @@ fn page(place: &Place, options: &Options) -> Result<(), String> {
         budget.arg("--json").arg(here.join(path));
     }
     show(&mut budget, BENCH_TIME_MAX)
+}
+
+/// What it writes is in the target folder: `load/figures.md`, `figures.json`, `lag.svg`.
+fn load(place: &Place, options: &Options) -> Result<(), String> {
+    let words = ["build", "--release", "--package", "polyloop-load"];
+    show(&mut place.cargo(&words), BENCH_TIME_MAX)?;
+    let release = place.target.join("release");
+    let mut run = place.program(release.join("load"));
+    run.arg("measure").arg("--polyloop").arg(release.join("polyloop"));
+    run.arg("--work").arg(place.target.join("load"));
+    run.args(["--runs", &options.runs.to_string()]);
+    if let Some(scenario) = &options.scenario {
+        run.args(["--only", scenario]);
+    }
+    show(&mut run, BENCH_TIME_MAX)
 }
 
 /// See docs/THINKING.md.
