@@ -81,7 +81,8 @@ def test_a_file_of_the_original_program_is_listed_and_read(t):
     server = t.server()
     (listed,) = server.get("/sessions").json["sessions"]
     eq(listed, {"id": OLD_ID, "start_time": "2025-01-09T12:34:56.789Z",
-                "last_update_time": "2025-01-09T12:45:30.123Z", "event_count": 12}, "the list")
+                "last_update_time": "2025-01-09T12:45:30.123Z", "event_count": 12,
+                "status": "idle", "waiting": 0, "preview": "Hello, can you help me?"}, "the list")
     eq(server.events(OLD_ID), [json.loads(one) for one in ORIGINAL], "events")
 
 
