@@ -1,5 +1,8 @@
 //! Measures the server beside a floor: `load measure --polyloop <program>`.
 
+// Not the agent's commands, but the programs that are measured, and the floor's bare one.
+#![allow(clippy::disallowed_methods)]
+
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
