@@ -43,7 +43,7 @@ async function turn(frames) {
     } else if (type === "approval_request") {
       const prompt = `\n${JSON.stringify(payload.command)} allow? [y/N]`;
       const review = yes || /^y/i.test(await person(prompt, "n")) ? "yes" : "no-continue";
-      last = send("approval_response", { review, requestId: id });
+      last = send("approval_response", { review, requestId: id }) ?? (yes && last);
     }
     if (type === "agent_finished" || (failed && !running)) return failed ?? void show("\n");
   }

@@ -44,7 +44,7 @@ def turn(messages):
         elif kind == "approval_request":
             yes = words.yes or person(f"\n{payload['command']} allow? [y/N]", "n").lower() == "y"
             review = "yes" if yes else "no-continue"
-            last = send("approval_response", review=review, requestId=message["id"])
+            last = send("approval_response", review=review, requestId=message["id"]) or words.yes and last
         elif kind == "error":
             failed = f"{payload['message']}: {payload['details']['error']}"
         if kind == "agent_finished" or failed and not running:
