@@ -71,7 +71,7 @@ def test_a_client_that_reads_late_gets_everything_or_is_cut_off(t):
 
 def read_frames(stream):
     """Text frames of a raw socket until a turn's end or a close; those frames and the code."""
-    frames, code = [], None
+    frames, code, parts = [], None, b""
     with contextlib.closing(stream), stream.makefile("rb") as data:
         stream.settimeout(WAIT_SECS)
         while head := data.read(2):
@@ -84,8 +84,12 @@ def read_frames(stream):
             if head[0] & 0x0F == 8:
                 code = int.from_bytes(payload[:2], "big")
                 break
-            if head[0] & 0x0F == 1:
-                frames.append(json.loads(payload))
+            # A long message comes in several frames.
+            if head[0] & 0x0F in (0, 1):
+                parts += payload
+            if head[0] & 0x8F in (0x80, 0x81):
+                frames.append(json.loads(parts))
+                parts = b""
                 if frames[-1]["type"] == "agent_finished":
                     break
     return frames, code

@@ -5,7 +5,7 @@
 //! order, so no client sees what a restart could forget. Growth goes through `grow`, which keeps
 //! the same order. When the store fails the actor ends; the session is opened anew from its log.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock;
 use crate::log::memory::Memory;
-use crate::log::{DAMAGED_CODE, Flush, Folded, Log, LogError, Occasion, Opened, Writer};
+use crate::log::{DAMAGED_CODE, Flush, Flushing, Folded, Log, LogError, Occasion, Opened, Writer};
 use crate::messages::Messages;
 use crate::model::{Model, Models};
 use crate::perform::{self, Performed};
@@ -218,6 +218,8 @@ pub(crate) struct Actor<V: View> {
     turns: Vec<Seq>,
     last_at: Timestamp,
     audience: Audience<V>,
+    /// What was appended and is not safe yet, the oldest first; the audience holds what follows.
+    flushing: VecDeque<Flushing>,
     mailbox: mpsc::Receiver<Request<V>>,
     performers: SelectAll<BoxStream<'static, Performed>>,
     running: HashMap<Seq, CancellationToken>,
@@ -266,6 +268,7 @@ impl<V: View> Actor<V> {
             turns,
             last_at,
             audience: Audience::new(),
+            flushing: VecDeque::new(),
             mailbox,
             performers: SelectAll::new(),
             running: HashMap::new(),
@@ -304,6 +307,7 @@ impl<V: View> Actor<V> {
             let resumed = decide(&actor.state, resume, &actor.kit.limits);
             actor.record(resumed.unwrap_or_default()).await?;
         }
+        actor.flushed().await?;
         Ok(actor)
     }
 
@@ -351,6 +355,12 @@ impl<V: View> Actor<V> {
     }
 
     async fn serve(&mut self) -> Result<(), LogError> {
+        self.work().await?;
+        // What is on its way to the disk is told of.
+        self.flushed().await
+    }
+
+    async fn work(&mut self) -> Result<(), LogError> {
         self.advance().await?;
         loop {
             self.audience.tidy();
@@ -364,8 +374,13 @@ impl<V: View> Actor<V> {
                     },
                     None => return Ok(()),
                 },
+                flushed = next_flushed(&mut self.flushing), if !self.flushing.is_empty() => {
+                    self.release(flushed)?;
+                }
                 Some(first) = self.performers.next(), if !self.performers.is_empty() => {
-                    self.take_in(first).await?;
+                    if !self.take_in(first).await? {
+                        continue;
+                    }
                 }
                 Some(due) = run_out(due) => {
                     let timeout = self.kit.approval_timeout.map(|t| t.as_millis() as i64);
@@ -380,15 +395,21 @@ impl<V: View> Actor<V> {
     }
 
     async fn handle(&mut self, request: Request<V>) -> Result<Flow, LogError> {
-        match request {
+        let request = match request {
             Request::Command { command, reply } => {
                 let done = self.command(command).await;
-                return answer(reply, done);
+                return self.answer(reply, done);
             }
             Request::SettleWithPatch { wait, patch, always, by, reply } => {
                 let done = self.settle_with_patch(wait, &patch, always, by).await;
-                return answer(reply, done);
+                return self.answer(reply, done);
             }
+            request => request,
+        };
+        // Whoever looks sees only what is safe.
+        self.flushed().await?;
+        match request {
+            Request::Command { .. } | Request::SettleWithPatch { .. } => {}
             Request::Attach { ask, reply } => {
                 let attached = self.attach(ask).await;
                 let _ = reply.send(attached.map_err(CommandError::from));
@@ -500,6 +521,45 @@ impl<V: View> Actor<V> {
         }
     }
 
+    /// Waits until everything that was recorded is safe, and tells of it.
+    async fn flushed(&mut self) -> Result<(), LogError> {
+        while !self.flushing.is_empty() {
+            let flushed = next_flushed(&mut self.flushing).await;
+            self.release(flushed)?;
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, flushed: Result<(), LogError>) -> Result<(), LogError> {
+        self.flushing.pop_front();
+        flushed?;
+        self.audience.release();
+        Ok(())
+    }
+
+    /// Tells the client, once it is safe, and the loop when the store failed.
+    fn answer(
+        &mut self,
+        reply: oneshot::Sender<Answered>,
+        done: Answered,
+    ) -> Result<Flow, LogError> {
+        let why = match done {
+            Err(CommandError::Store(why) | CommandError::Failed(why)) => why,
+            done => {
+                self.audience.tell(move |safe| {
+                    let failed = |why: &str| CommandError::Failed(why.to_owned());
+                    let _ = reply.send(safe.map_err(failed).and(done));
+                });
+                return Ok(Flow::GoOn);
+            }
+        };
+        // It says already which session it is about.
+        let (what, told) = why.split_once(": ").unwrap_or(("session", &why));
+        let error = LogError::store(what, told);
+        let _ = reply.send(Err(CommandError::Failed(why)));
+        Err(error)
+    }
+
     /// The one door: numbers, appends, applies, sends.
     async fn record(&mut self, events: Vec<Event>) -> Result<(), LogError> {
         if events.is_empty() {
@@ -517,7 +577,10 @@ impl<V: View> Actor<V> {
             seq = seq.next();
             entries.push(Arc::new(LogEntry { seq, at, event }));
         }
-        self.writer.append(expected, &entries, flush).await?;
+        if let Some(flushing) = self.writer.append_ahead(expected, &entries, flush).await? {
+            self.flushing.push_back(flushing);
+            self.audience.hold();
+        }
         let was_open = !self.live.is_empty();
         let ends_turn = entries.iter().any(|e| matches!(e.event, Event::TurnEnded { .. }));
         for entry in entries {
@@ -593,20 +656,12 @@ impl<V: View> Actor<V> {
     }
 }
 
-/// Tells the client, and the loop when the store failed.
-fn answer(reply: oneshot::Sender<Answered>, done: Answered) -> Result<Flow, LogError> {
-    let why = match done {
-        Err(CommandError::Store(why) | CommandError::Failed(why)) => why,
-        done => {
-            let _ = reply.send(done);
-            return Ok(Flow::GoOn);
-        }
-    };
-    // It says already which session it is about.
-    let (what, told) = why.split_once(": ").unwrap_or(("session", &why));
-    let error = LogError::store(what, told);
-    let _ = reply.send(Err(CommandError::Failed(why)));
-    Err(error)
+/// When the oldest batch is safe.
+async fn next_flushed(flushing: &mut VecDeque<Flushing>) -> Result<(), LogError> {
+    match flushing.front_mut() {
+        Some(oldest) => oldest.await,
+        None => std::future::pending().await,
+    }
 }
 
 const NO_SANDBOX_CODE: &str = "no_sandbox";

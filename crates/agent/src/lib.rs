@@ -12,6 +12,7 @@ pub mod model;
 pub mod patch;
 pub mod perform;
 pub mod place;
+pub mod rails;
 pub mod rules;
 pub mod sessions;
 pub mod shell;

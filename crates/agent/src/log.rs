@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use polyloop_session::event::{Adopted, Agent, Setting};
 use polyloop_session::item::Usage;
@@ -98,6 +99,17 @@ pub trait Writer: Send {
         flush: Flush,
     ) -> BoxFuture<'a, Result<(), LogError>>;
 
+    /// The same, without waiting for the disk: the batch is in the log, and what is given says when
+    /// it is also safe. Until then nobody may be shown it, or anything that follows from it.
+    fn append_ahead<'a>(
+        &'a mut self,
+        expected_last: Seq,
+        entries: &'a [Arc<LogEntry>],
+        flush: Flush,
+    ) -> BoxFuture<'a, Result<Option<Flushing>, LogError>> {
+        async move { self.append(expected_last, entries, flush).await.map(|()| None) }.boxed()
+    }
+
     /// Keeps growth of open items until `forget_growth`.
     fn grow<'a>(&'a mut self, growths: &'a [Growth]) -> BoxFuture<'a, Result<(), LogError>>;
 
@@ -119,6 +131,9 @@ pub trait Writer: Send {
     /// keep it or not; nothing depends on it.
     fn keep<'a>(&'a mut self, state: &'a State, occasion: Occasion) -> BoxFuture<'a, ()>;
 }
+
+/// Ends when a batch is safe, or cannot be made so; it comes about also if nobody waits for it.
+pub type Flushing = BoxFuture<'static, Result<(), LogError>>;
 
 /// When a log is told what it adds up to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -21,6 +21,7 @@ use crate::actor::{
 };
 use crate::clock;
 use crate::log::{LinePlace, LogError, OpenMode, Summary};
+use crate::rails::{Rails, Which};
 use crate::subscriber::{Ending, Power, Presence, View};
 use crate::todos::Todos;
 
@@ -44,12 +45,14 @@ struct Running<V: View> {
     gone: CancellationToken,
     /// It went in good order, so what it did not answer it did not do.
     ended_well: Arc<AtomicBool>,
+    /// Where it runs, if there are rails.
+    on: Option<Which>,
 }
 
 impl<V: View> Clone for Running<V> {
     fn clone(&self) -> Running<V> {
         let (mailbox, gone) = (self.mailbox.clone(), self.gone.clone());
-        Running { mailbox, gone, ended_well: self.ended_well.clone() }
+        Running { mailbox, gone, ended_well: self.ended_well.clone(), on: self.on }
     }
 }
 
@@ -82,6 +85,7 @@ struct Shared<V: View> {
     passing: Mutex<HashSet<SessionId>>,
     /// Told of every session that is opened.
     opened: OnceLock<Box<Opened>>,
+    rails: OnceLock<Arc<Rails>>,
     closing: CancellationToken,
 }
 
@@ -127,9 +131,17 @@ pub enum Archived {
 impl<V: View> Sessions<V> {
     pub fn new(kit: Kit, todos: Option<Todos>) -> Sessions<V> {
         let closing = CancellationToken::new();
-        let (slots, passing, opened) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        let kit = Arc::new(kit);
-        Sessions { shared: Arc::new(Shared { kit, todos, slots, passing, opened, closing }) }
+        Sessions {
+            shared: Arc::new(Shared {
+                kit: Arc::new(kit),
+                todos,
+                slots: Mutex::default(),
+                passing: Mutex::default(),
+                opened: OnceLock::new(),
+                rails: OnceLock::new(),
+                closing,
+            }),
+        }
     }
 
     pub fn todos(&self) -> Option<&Todos> {
@@ -191,6 +203,20 @@ impl<V: View> Sessions<V> {
     /// Calls this, once set, with every session that is opened from now on.
     pub fn on_open(&self, opened: impl Fn(&SessionId) + Send + Sync + 'static) {
         let _ = self.shared.opened.set(Box::new(opened));
+    }
+
+    /// Sessions that are opened from now on run on these; without, where they are asked for.
+    pub fn run_on(&self, rails: Arc<Rails>) {
+        let _ = self.shared.rails.set(rails);
+    }
+
+    /// Where a session runs, or would best be put; `None` without rails.
+    pub fn rail_of(&self, id: Option<&SessionId>) -> Option<(Arc<Rails>, Which)> {
+        let rails = self.shared.rails.get()?.clone();
+        let slot = id.and_then(|id| self.slots().get(id).cloned());
+        let on = slot.and_then(|slot| slot.try_lock().ok()?.as_ref()?.on);
+        let which = on.unwrap_or_else(|| rails.choose());
+        Some((rails, which))
     }
 
     fn kept(&self, id: &SessionId) -> Kept {
@@ -376,16 +402,23 @@ impl<V: View> Sessions<V> {
             tracing::warn!(session = %id, %error, "its todos file could not be made");
         }
         let (gone, ended_well) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
-        let running = Running { mailbox: sender, gone, ended_well };
+        let seat = self.shared.rails.get().map(Rails::seat);
+        let on = seat.as_ref().map(|seat| seat.which);
+        let running = Running { mailbox: sender, gone, ended_well, on };
         if let Some(opened) = self.shared.opened.get() {
             opened(&id);
         }
         let (sessions, task) = (self.clone(), running.clone());
+        let actor = match (self.shared.rails.get(), on) {
+            (Some(rails), Some(which)) => rails.spawn(which, actor.run()),
+            _ => tokio::spawn(actor.run()),
+        };
         tokio::spawn(async move {
+            let _seat = seat;
             // A panic ends this session alone; it is opened anew from its log when next used.
-            match tokio::spawn(actor.run()).await {
+            match actor.await {
                 Ok(Ending::Closed) => task.ended_well.store(true, Ordering::Release),
-                Ok(Ending::Failed(_) | Ending::TooSlow) => {}
+                Ok(Ending::Failed(_) | Ending::Behind) => {}
                 Err(error) => tracing::error!(session = %id, %error, "the session's actor broke"),
             }
             task.gone.cancel();

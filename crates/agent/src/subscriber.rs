@@ -1,8 +1,9 @@
 //! Those who watch a session: a bounded queue each, behind a view that all of one kind share.
 //!
-//! A frame is made once for all subscribers of a kind. One that is too slow is cut off and told
-//! so; it comes back by its place in the log. Nothing here waits for anyone.
+//! A frame is made once for all subscribers of a kind. One that takes less than is made is let go
+//! and told so; it comes back by its place in the log. Nothing here waits for anyone.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -14,7 +15,7 @@ use tokio::sync::{Notify, mpsc};
 /// Frames one subscriber may lag behind.
 pub const QUEUED_FRAMES_MAX: usize = 8 * 1024;
 /// Bytes one subscriber may lag behind; the frames themselves are shared.
-pub const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub const QUEUED_BYTES_MAX: usize = 1024 * 1024;
 
 /// How a session looks to one kind of client. The agent does not know what comes out.
 pub trait View: Send + 'static {
@@ -58,7 +59,8 @@ pub enum Presence {
 pub enum Ending {
     /// The session went to sleep or the server stops.
     Closed,
-    TooSlow,
+    /// More was made than it took: what is missing is in the log.
+    Behind,
     /// The session's store failed, or its actor broke.
     Failed(String),
 }
@@ -154,7 +156,7 @@ impl<F: Clone> Subscriber<F> {
         if fits && self.frames.try_send(frame.clone()).is_ok() {
             return true;
         }
-        self.end(Ending::TooSlow);
+        self.end(Ending::Behind);
         false
     }
 }
@@ -163,6 +165,18 @@ impl<F: Clone> Subscriber<F> {
 pub(crate) struct Audience<V: View> {
     lenses: Vec<Lens<V>>,
     left: Arc<Notify>,
+    /// What nobody may be told before something is safe, in order.
+    held: VecDeque<Held<V>>,
+}
+
+/// Tells somebody what came of a request, or why it cannot be known to be safe.
+type Tell = dyn FnOnce(Result<(), &str>) + Send;
+
+enum Held<V: View> {
+    /// What follows waits for one more thing to be safe.
+    Until,
+    Frame(V::Kind, V::Frame),
+    Told(Box<Tell>),
 }
 
 struct Lens<V: View> {
@@ -171,9 +185,16 @@ struct Lens<V: View> {
     subscribers: Vec<Subscriber<V::Frame>>,
 }
 
+impl<V: View> Lens<V> {
+    fn deliver(&mut self, frame: &V::Frame) {
+        let bytes = V::frame_bytes(frame);
+        self.subscribers.retain(|subscriber| subscriber.send(frame, bytes));
+    }
+}
+
 impl<V: View> Audience<V> {
     pub(crate) fn new() -> Audience<V> {
-        Audience { lenses: Vec::new(), left: Arc::default() }
+        Audience { lenses: Vec::new(), left: Arc::default(), held: VecDeque::new() }
     }
 
     pub(crate) fn has(&self, kind: V::Kind) -> bool {
@@ -200,15 +221,55 @@ impl<V: View> Audience<V> {
     }
 
     pub(crate) fn send(&mut self, update: &Update) {
+        let holding = !self.held.is_empty();
         for lens in &mut self.lenses {
             for frame in lens.view.see(update) {
-                let bytes = V::frame_bytes(&frame);
-                lens.subscribers.retain(|subscriber| subscriber.send(&frame, bytes));
+                match holding {
+                    true => self.held.push_back(Held::Frame(lens.kind, frame)),
+                    false => lens.deliver(&frame),
+                }
+            }
+        }
+    }
+
+    /// Tells somebody something, in its turn.
+    pub(crate) fn tell(&mut self, tell: impl FnOnce(Result<(), &str>) + Send + 'static) {
+        match self.held.is_empty() {
+            true => tell(Ok(())),
+            false => self.held.push_back(Held::Told(Box::new(tell))),
+        }
+    }
+
+    /// What is sent from now on is held until `release` was called once more.
+    pub(crate) fn hold(&mut self) {
+        self.held.push_back(Held::Until);
+    }
+
+    /// Lets go what waited for the oldest `hold`.
+    pub(crate) fn release(&mut self) {
+        self.held.pop_front();
+        loop {
+            match self.held.front() {
+                None | Some(Held::Until) => return,
+                Some(Held::Frame(..) | Held::Told(_)) => {}
+            }
+            match self.held.pop_front() {
+                Some(Held::Frame(kind, frame)) => {
+                    let lens = self.lenses.iter_mut().find(|lens| lens.kind == kind);
+                    lens.into_iter().for_each(|lens| lens.deliver(&frame));
+                }
+                Some(Held::Told(tell)) => tell(Ok(())),
+                Some(Held::Until) | None => {}
             }
         }
     }
 
     pub(crate) fn end(&mut self, ending: &Ending) {
+        for held in self.held.drain(..) {
+            if let (Held::Told(tell), Ending::Failed(why)) = (held, ending) {
+                tell(Err(why));
+            }
+        }
         for subscriber in self.lenses.iter().flat_map(|lens| &lens.subscribers) {
             subscriber.end(ending.clone());
         }

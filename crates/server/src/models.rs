@@ -59,7 +59,7 @@ impl Served {
     /// Makes ready what the configuration has keys for.
     pub fn open(config: &config::Model) -> Result<Served, String> {
         let proxies = proxies(&config.proxy);
-        let client = http::client(&proxies)?;
+        let clients = Arc::new(http::Clients::new(&proxies)?);
         let hidden: Vec<Secret> = [&proxies.https, &proxies.http]
             .into_iter()
             .flatten()
@@ -74,7 +74,7 @@ impl Served {
                 auth,
                 key_from: access.key.as_ref().map_or_else(|| key_name(provider), |k| k.variable),
                 hidden: hidden.clone(),
-                client: client.clone(),
+                clients: clients.clone(),
                 idle_time_max: config.idle_timeout,
             })))
         };

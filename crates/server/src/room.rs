@@ -12,9 +12,7 @@ use std::task::{Context, Poll};
 use futures_util::future::BoxFuture;
 use polyloop_agent::actor::{Attached, CommandError};
 use polyloop_agent::sessions::Sessions;
-use polyloop_agent::subscriber::{
-    Ending, Power, Presence, QUEUED_BYTES_MAX, QUEUED_FRAMES_MAX, Subscription,
-};
+use polyloop_agent::subscriber::{Ending, Power, Presence, Subscription};
 use polyloop_dialects::{Cursor, Dialect, Frame, Reply};
 use polyloop_session::SessionId;
 use polyloop_session::wait::Who;
@@ -23,6 +21,10 @@ use tokio::sync::mpsc;
 use crate::catch_up::{CatchUp, Moment};
 use crate::socket::store_complaint;
 use crate::view::{DialectKind, DialectView};
+
+/// Frames a member may lag behind: it has no place to come back to.
+const MEMBER_FRAMES_MAX: usize = 8 * 1024;
+const MEMBER_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// Who is told what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,7 +131,7 @@ impl Room {
 
     pub fn join(self: &Arc<Room>, apart: Option<SessionId>) -> Member {
         let id = self.next_member.fetch_add(1, Ordering::Relaxed);
-        let (sender, frames) = mpsc::channel(QUEUED_FRAMES_MAX);
+        let (sender, frames) = mpsc::channel(MEMBER_FRAMES_MAX);
         let queued_bytes = Arc::new(AtomicUsize::new(0));
         let spoke_in = HashSet::new();
         let seat = Seat { frames: sender, queued_bytes: queued_bytes.clone(), spoke_in, apart };
@@ -214,7 +216,7 @@ impl Room {
             }
             let bytes = told.frame.text.len();
             let queued = seat.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
-            let fits = queued == 0 || queued.saturating_add(bytes) <= QUEUED_BYTES_MAX;
+            let fits = queued == 0 || queued.saturating_add(bytes) <= MEMBER_BYTES_MAX;
             fits && seat.frames.try_send(told.clone()).is_ok()
         });
     }
@@ -254,7 +256,7 @@ impl Pump {
         following.place = place.or(following.place.take());
         drop(following);
         // It may have been opened again before this noticed its end, or go on without this.
-        let goes_on = ending == Ending::TooSlow;
+        let goes_on = ending == Ending::Behind;
         if goes_on || self.talk.opened.load(Ordering::Acquire) != self.opened {
             tokio::spawn(again(self.room, self.session));
         }

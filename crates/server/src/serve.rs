@@ -15,6 +15,7 @@ use polyloop_agent::messages::Messages;
 use polyloop_agent::model::Models;
 use polyloop_agent::patch::Journal;
 use polyloop_agent::place::{Instructions, Places};
+use polyloop_agent::rails::Rails;
 use polyloop_agent::rules::Rules;
 use polyloop_agent::sessions::Sessions;
 use polyloop_agent::todos::Todos;
@@ -101,6 +102,8 @@ pub async fn run(
     }
     let memories = kit.places.memories.clone();
     let sessions = Sessions::new(kit, todos);
+    let rails = Rails::start_all().map_err(|error| format!("no threads can be started: {error}"))?;
+    sessions.run_on(rails);
     let broadcast = match config.chat_broadcast {
         ChatBroadcast::All => Broadcast::All,
         ChatBroadcast::Session => Broadcast::Session,

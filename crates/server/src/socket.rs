@@ -13,7 +13,6 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
-use hyper_util::rt::TokioIo;
 use polyloop_dialects::detect::{self, Decision, Handshake};
 use polyloop_dialects::{Cursor, Dialect, Manner};
 use polyloop_session::{SessionId, Text};
@@ -26,14 +25,17 @@ use crate::{page, rest};
 
 mod ask;
 mod attach;
+mod behind;
 mod outgoing;
 mod read;
 mod run;
 mod start;
+mod stream;
 mod write;
 
 pub(crate) use attach::store_complaint;
 pub use attach::tool_infos;
+use stream::Unbound;
 
 /// What a handshake says of the connection it opens.
 pub(crate) struct Hello {
@@ -70,12 +72,16 @@ pub async fn upgrade(State(app): State<Arc<App>>, mut request: Request) -> Respo
     let held = request.extensions().get::<Held>().cloned();
     let upgraded = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
-        let _held = held;
         let Ok(upgraded) = upgraded.await else { return };
-        // Fragments and frames obey the same bound; a longer message closes with 1009.
-        let limits = Limits::default().max_payload_len(Some(app.message_bytes_max));
-        let socket = ServerBuilder::new().limits(limits).serve(TokioIo::new(upgraded));
-        read::serve(app, socket, hello).await;
+        let Ok(unbound) = Unbound::of(upgraded) else { return };
+        let sessions = app.sessions.clone();
+        // It goes to the thread of the session that it is about.
+        let rail = sessions.rail_of(hello.session.as_ref());
+        let connection = connection(app, unbound, hello, held);
+        match rail {
+            Some((rails, which)) => drop(rails.spawn(which, connection)),
+            None => connection.await,
+        }
     });
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
     let headers = response.headers_mut();
@@ -88,6 +94,14 @@ pub async fn upgrade(State(app): State<Arc<App>>, mut request: Request) -> Respo
         headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(subprotocol));
     }
     response
+}
+
+async fn connection(app: Arc<App>, unbound: Unbound, hello: Hello, _held: Option<Held>) {
+    let Ok(stream) = unbound.bind() else { return };
+    // Fragments and frames obey the same bound; a longer message closes with 1009.
+    let limits = Limits::default().max_payload_len(Some(app.message_bytes_max));
+    let socket = ServerBuilder::new().limits(limits).serve(stream);
+    read::serve(app, socket, hello).await;
 }
 
 fn accept_key(method: &Method, headers: &HeaderMap) -> Result<String, (StatusCode, &'static str)> {

@@ -69,7 +69,8 @@ impl<V: View> Actor<V> {
                 tracing::warn!(session = %self.id, "no room to keep a file's content for undo");
             }
         }
-        self.report(Report::ToolTouches { item, files, made, removed }).await
+        self.report(Report::ToolTouches { item, files, made, removed }).await?;
+        self.flushed().await
     }
 
     pub(super) async fn undo(&mut self, which: Which, by: Who) -> Result<Undone, UndoError> {
@@ -91,6 +92,7 @@ impl<V: View> Actor<V> {
                 self.writer.keep_content(&hash, &content).await?;
             }
             self.record(vec![undo::started(&chosen, prepared.wanted(), by.clone())]).await?;
+            self.flushed().await?;
         }
         let begun = ItemId(self.state.last_seq());
         place.journal = place.journal.map(|journal| journal.of_call(&id, begun));
@@ -101,12 +103,14 @@ impl<V: View> Actor<V> {
                 if self.state.undoing().is_some() {
                     let reason = in_words(&conflicts);
                     self.record(vec![Event::UndoFailed { reason }]).await?;
+                    self.flushed().await?;
                 }
                 return Err(UndoError::Conflicts(conflicts));
             }
         };
         let undone = undo::undone(&chosen, done.clone(), by);
         self.record(vec![undone]).await?;
+        self.flushed().await?;
         let undo::Done { files, made, removed, skipped } = done;
         Ok(Undone { seq: self.state.last_seq(), files, made, removed, skipped })
     }

@@ -44,12 +44,22 @@ impl<V: View> Actor<V> {
                     }
                 }
                 Next::Steps(steps) => {
+                    // That a tool begins must be known before it does anything; a model may be asked
+                    // meanwhile, and nobody hears what it says before its question is safe.
+                    if steps.iter().any(|step| self.begins(step)) {
+                        self.flushed().await?;
+                    }
                     steps.into_iter().for_each(|step| self.perform(step));
                     break;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Whether a step is a tool that does not run yet.
+    fn begins(&self, step: &Step) -> bool {
+        matches!(step, Step::Run(item) if !self.running.contains_key(&item.0))
     }
 
     fn perform(&mut self, step: Step) {
@@ -156,11 +166,12 @@ impl<V: View> Actor<V> {
         Some(Ran { item: id, name: name.clone(), run, again: item.stopped.is_some() })
     }
 
-    /// Takes in what performers have ready, growth of one item together.
-    pub(super) async fn take_in(&mut self, first: Performed) -> Result<(), LogError> {
+    /// Takes in what performers have ready, growth of one item together. False when it was growth
+    /// alone, from which nothing follows.
+    pub(super) async fn take_in(&mut self, first: Performed) -> Result<bool, LogError> {
         let mut growths: Vec<Growth> = Vec::new();
         let mut performed = Some(first);
-        let mut taken = 0;
+        let (mut taken, mut reported) = (0, false);
         while let Some(one) = performed.take() {
             match one {
                 Performed::Grew { call, block, stream, text } => {
@@ -176,10 +187,12 @@ impl<V: View> Actor<V> {
                     self.audience.send(&Update::Raw(Raw { call, provider, json }));
                 }
                 Performed::Report(report) => {
+                    reported = true;
                     self.grow(std::mem::take(&mut growths)).await?;
                     self.report(report).await?;
                 }
                 Performed::Touches { item, touches } => {
+                    reported = true;
                     self.grow(std::mem::take(&mut growths)).await?;
                     self.touches(item, touches).await?;
                 }
@@ -189,7 +202,8 @@ impl<V: View> Actor<V> {
                 performed = self.performers.next().now_or_never().flatten();
             }
         }
-        self.grow(growths).await
+        self.grow(growths).await?;
+        Ok(reported)
     }
 
     fn more(&self, growths: &mut Vec<Growth>, item: Option<ItemId>, stream: Stream, text: Text) {

@@ -12,6 +12,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response, redirect};
 
 use super::{CUT_CODE, Failure};
+use crate::rails::{self, Each};
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long an unused connection is kept.
@@ -28,6 +29,29 @@ pub struct Proxies {
     pub http: Option<String>,
     /// Hosts that are reached directly.
     pub except: Option<String>,
+}
+
+/// A client for each thread that sessions live on, so that a stream stays on its session's; all
+/// made alike.
+pub struct Clients {
+    proxies: Proxies,
+    first: Client,
+    each: Each<Client>,
+}
+
+impl Clients {
+    pub fn new(proxies: &Proxies) -> Result<Clients, String> {
+        let first = client(proxies)?;
+        Ok(Clients { proxies: proxies.clone(), first, each: Each::default() })
+    }
+
+    pub fn here(&self) -> &Client {
+        if rails::here().is_none() {
+            return &self.first;
+        }
+        // What could be made once can be made again.
+        self.each.get(|| client(&self.proxies).unwrap_or_else(|_| self.first.clone()))
+    }
 }
 
 pub fn client(proxies: &Proxies) -> Result<Client, String> {

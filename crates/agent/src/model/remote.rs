@@ -13,7 +13,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use polyloop_session::{Heal, Text};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, RequestBuilder, Response};
+use reqwest::{RequestBuilder, Response};
 
 use super::api::{Api, Decode, Refused};
 use super::secret::Secret;
@@ -41,7 +41,7 @@ pub struct Endpoint {
     pub key_from: &'static str,
     /// What else must not be seen: the password of a proxy.
     pub hidden: Vec<Secret>,
-    pub client: Client,
+    pub clients: Arc<http::Clients>,
     /// How long a provider may send nothing.
     pub idle_time_max: Duration,
 }
@@ -182,7 +182,7 @@ impl Endpoint {
     /// The beginning of an answer, or why there is none.
     async fn send(&self, body: Vec<u8>, model: &str) -> Result<Response, Failure> {
         let url = format!("{}{}", self.base_url, self.api.path(model));
-        let mut request = self.client.post(url).body(body);
+        let mut request = self.clients.here().post(url).body(body);
         request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         request = request.header(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let request = self.signed(request).await?;
@@ -224,7 +224,7 @@ impl Endpoint {
                 request.header(*name, self.checked(header(secret.expose()))?)
             }
             Auth::Account(tokens) => {
-                let token = tokens.get(&self.client).await?;
+                let token = tokens.get(self.clients.here()).await?;
                 request = request.header(AUTHORIZATION, self.checked(bearer(&token))?);
                 match tokens.quota_project() {
                     Some(project) => request.header("x-goog-user-project", project),
@@ -344,7 +344,7 @@ pub async fn probe(endpoint: &Endpoint) -> Result<Probe, Failure> {
     let host = endpoint.host();
     let asking = async {
         let url = format!("{}{}", endpoint.base_url, endpoint.api.models_path());
-        let request = endpoint.signed(endpoint.client.get(url)).await?;
+        let request = endpoint.signed(endpoint.clients.here().get(url)).await?;
         let response = request.send().await.map_err(|error| http::unreachable(&error, &host))?;
         let status = response.status().as_u16();
         Ok(Probe { status, models: listed(response).await })

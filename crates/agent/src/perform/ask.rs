@@ -4,11 +4,13 @@
 //! proposed, ids of calls are unique in the conversation, nothing is endless, and an answer that
 //! says nothing is a failure.
 
+use std::any::Any;
 use std::collections::{HashSet, VecDeque};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use futures_util::stream::{self, BoxStream};
 use polyloop_session::event::Level;
 use polyloop_session::history::{AssistantPart, Message, Prompt};
@@ -24,6 +26,8 @@ use crate::tool::{self, Place, ToolSpec};
 /// Texts, pieces of reasoning and tool calls in one answer.
 pub const ANSWER_BLOCKS_MAX: usize = 1_024;
 
+/// Chunks of one text that are made one, if they are there.
+const CHUNKS_TOGETHER_MAX: usize = 1_024;
 /// Providers take back no longer ones.
 const CALL_REF_BYTES_MAX: usize = 64;
 const TOOL_NAME_CHARS_MAX: usize = 64;
@@ -52,6 +56,10 @@ struct Asking {
     model: Arc<dyn Model>,
     delay: Duration,
     chunks: BoxStream<'static, Chunk>,
+    /// What was read already, and belongs to something else than what came before it.
+    next_chunk: Option<Option<Chunk>>,
+    /// The model client broke behind what it gave.
+    broke: Option<Box<dyn Any + Send>>,
     place: Arc<Place>,
     stop: CancellationToken,
     /// What providers call the tool calls of this conversation.
@@ -82,6 +90,8 @@ pub fn ask(model: Arc<dyn Model>, asked: Asked) -> BoxStream<'static, Performed>
             model,
             delay,
             chunks,
+            next_chunk: None,
+            broke: None,
             place,
             stop,
             refs,
@@ -136,8 +146,13 @@ fn failed(call: CallId, failure: Failure, usage: Option<Usage>) -> Report {
 
 impl Asking {
     async fn next(&mut self) -> Option<Performed> {
+        if let Some(panic) = self.broke.take() {
+            std::panic::resume_unwind(panic);
+        }
         let delay = std::mem::take(&mut self.delay);
-        let chunk = tokio::select! {
+        let chunk = match self.next_chunk.take() {
+            Some(chunk) => chunk,
+            None => tokio::select! {
             biased;
             () = self.stop.cancelled() => {
                 self.over = true;
@@ -149,16 +164,19 @@ impl Asking {
                 }
                 self.chunks.next().await
             } => chunk,
+            },
         };
         let call = self.call;
         match chunk {
             Some(Chunk::Started { block, kind }) => self.started(block, kind),
             Some(Chunk::Text { block, text }) => {
+                let text = self.with_more(Stream::Text, block, text);
                 let open = self.block(block)?;
                 open.said |= !text.trim().is_empty();
                 Some(Performed::Grew { call, block, stream: Stream::Text, text })
             }
             Some(Chunk::Args { block, text }) => {
+                let text = self.with_more(Stream::Args, block, text);
                 let open = self.block(block)?;
                 open.args.push_str(&text);
                 Some(Performed::Grew { call, block, stream: Stream::Args, text })
@@ -184,6 +202,34 @@ impl Asking {
                 self.failed(Failure::new(later, CUT_CODE, CUT_TEXT))
             }
         }
+    }
+
+    /// A text with what has come behind it of the same block, so that what came together goes on
+    /// together.
+    fn with_more(&mut self, stream: Stream, block: u32, text: Text) -> Text {
+        let mut joined: Option<String> = None;
+        for _ in 0..CHUNKS_TOGETHER_MAX {
+            let next = AssertUnwindSafe(self.chunks.next()).catch_unwind().now_or_never();
+            let next = match next {
+                Some(Ok(next)) => next,
+                Some(Err(panic)) => {
+                    // What came before it is not lost.
+                    self.broke = Some(panic);
+                    break;
+                }
+                None => break,
+            };
+            let more = match (stream, &next) {
+                (Stream::Text, Some(Chunk::Text { block: of, text })) if *of == block => text,
+                (Stream::Args, Some(Chunk::Args { block: of, text })) if *of == block => text,
+                _ => {
+                    self.next_chunk = Some(next);
+                    break;
+                }
+            };
+            joined.get_or_insert_with(|| String::from(&*text)).push_str(more);
+        }
+        joined.map_or(text, Text::from)
     }
 
     fn started(&mut self, block: u32, mut kind: ItemKind) -> Option<Performed> {

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use polyloop_agent::log::{
-    Flush, Fork, ForkedAt, LinePlace, Log, LogError, Occasion, OpenMode, Opened, Summary, Writer,
+    Flush, Flushing, Fork, ForkedAt, LinePlace, Log, LogError, Occasion, OpenMode, Opened, Summary,
+    Writer,
 };
 use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, State, Timestamp};
 use tokio::sync::{Semaphore, watch};
@@ -343,10 +344,26 @@ impl Writer for FaultyWriter {
         flush: Flush,
     ) -> BoxFuture<'a, Result<(), LogError>> {
         async move {
+            match self.append_ahead(expected_last, entries, flush).await? {
+                Some(flushing) => flushing.await,
+                None => Ok(()),
+            }
+        }
+        .boxed()
+    }
+
+    fn append_ahead<'a>(
+        &'a mut self,
+        expected_last: Seq,
+        entries: &'a [Arc<LogEntry>],
+        flush: Flush,
+    ) -> BoxFuture<'a, Result<Option<Flushing>, LogError>> {
+        async move {
             let broken = self.before(Op::Append { entries, flush })?;
-            self.inner().append(expected_last, entries, flush).await?;
+            let flushing = self.inner().append_ahead(expected_last, entries, flush).await?;
             self.note(|kept| kept.last = entries.last().map_or(kept.last, |entry| entry.seq));
-            self.after(broken)
+            self.after(broken)?;
+            Ok(flushing)
         }
         .boxed()
     }

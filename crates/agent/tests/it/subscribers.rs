@@ -49,7 +49,7 @@ async fn who_lags_too_many_frames_behind_is_cut_off() {
     for subscription in [slow, elsewhere] {
         let (updates, ending) = rest(subscription).await;
         assert_eq!(updates.len(), QUEUED_FRAMES_MAX, "what was queued is still given");
-        assert_eq!(ending, Ending::TooSlow);
+        assert_eq!(ending, Ending::Behind);
     }
     assert_eq!(fast.entries.len(), 1 + QUEUED_FRAMES_MAX + 1);
     rig.sessions.close().await;
@@ -93,7 +93,7 @@ async fn who_lags_too_many_bytes_behind_is_cut_off() {
     rig.sessions.close().await;
 
     let (updates, ending) = rest(slow).await;
-    assert_eq!((updates.len(), ending), (PIECES, Ending::TooSlow));
+    assert_eq!((updates.len(), ending), (PIECES, Ending::Behind));
     let (updates, ending) = rest(behind).await;
     let grown = updates.iter().filter(|update| matches!(update, Update::Grew(_))).count();
     assert_eq!((grown, ending), (PIECES, Ending::Closed));
@@ -109,7 +109,7 @@ async fn one_frame_is_taken_however_long() {
     grow(&mut fast, &hand, QUEUED_BYTES_MAX + 1).await;
     grow(&mut fast, &hand, 1).await;
     let (updates, ending) = rest(slow).await;
-    assert_eq!((updates.len(), ending), (1, Ending::TooSlow));
+    assert_eq!((updates.len(), ending), (1, Ending::Behind));
     assert_eq!(fast.until("nothing", |_| true).await.ok(), Some(()));
 }
 

@@ -150,8 +150,8 @@ impl Reader {
             attachment.attached = true;
             attachment.since = None;
         }
-        let (place, sight) = (view.place(), Sight::All);
-        let subscribed = Subscribed { session, dialect, subscription, place, sight };
+        let (place, sight, handle) = (view.place(), Sight::All, handle.clone());
+        let subscribed = Subscribed { session, dialect, subscription, place, sight, handle };
         Ok(self.send(Outgoing::Subscribed(Box::new(subscribed))).await)
     }
 
@@ -178,8 +178,8 @@ impl Reader {
         let place = View::new(dialect, &session, head).place();
         let attachment = Attachment { handle: handle.clone(), attached: true, since: None };
         self.attachments.insert(session.clone(), attachment);
-        let sight = Sight::OwnRun(None);
-        let subscribed = Subscribed { session, dialect, subscription, place, sight };
+        let (sight, handle) = (Sight::OwnRun(None), handle.clone());
+        let subscribed = Subscribed { session, dialect, subscription, place, sight, handle };
         Ok(self.send(Outgoing::Subscribed(Box::new(subscribed))).await)
     }
 
@@ -241,7 +241,7 @@ impl Reader {
     }
 }
 
-fn power(power: Power) -> subscriber::Power {
+pub(super) fn power(power: Power) -> subscriber::Power {
     match power {
         Power::Watch => subscriber::Power::Watch,
         Power::Answer => subscriber::Power::Answer,

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use polyloop_agent::sessions::Handle;
 use polyloop_agent::subscriber::Subscription;
 use polyloop_dialects::{Cursor, Dialect, Frame};
 use polyloop_session::policy::Mode;
@@ -11,6 +12,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio_websockets::{CloseCode, Message};
 
 use crate::room::Member;
+use crate::view::DialectView;
 
 pub(super) enum Outgoing {
     /// A frame of a session, and the room it takes in the queue until it is written.
@@ -47,6 +49,7 @@ pub(super) struct Subscribed {
     /// The stamp of what went before.
     pub place: Bytes,
     pub sight: Sight,
+    pub handle: Handle<DialectView>,
 }
 
 /// A run, by the message that asked for it.

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::SinkExt;
+use futures_util::future::BoxFuture;
 use futures_util::stream::SplitSink;
 use polyloop_agent::clock;
+use polyloop_agent::sessions::Handle;
 use polyloop_agent::subscriber::{Ending, Subscription};
 use polyloop_dialects::{Cursor, Dialect, Frame, Own, Reply, RunPart};
 use polyloop_session::policy::Mode;
@@ -22,8 +24,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_websockets::{Message, WebSocketStream};
 
 use super::attach::store_complaint;
+use super::behind::{self, Caught};
 use super::outgoing::{Close, Outgoing, RunId, Sight, Subscribed, Written};
 use crate::room::{Member, Told};
+use crate::view::DialectView;
 
 const PING_EVERY: Duration = Duration::from_secs(20);
 const PINGS_UNANSWERED_MAX: u32 = 2;
@@ -34,6 +38,8 @@ const WRITE_TIME_MAX: Duration = Duration::from_secs(30);
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(2);
 /// More runs than can end between a run's acceptance and the news of it.
 const ENDED_RUNS_MAX: usize = 64;
+/// A longer frame is let go when it is written.
+const KEPT_FRAME_BYTES_MAX: usize = 1024;
 /// Frames written between two flushes.
 const FRAMES_TOGETHER_MAX: usize = 64;
 
@@ -43,8 +49,26 @@ pub(super) type Sink<S> = SplitSink<WebSocketStream<S>, Message>;
 struct Stream {
     session: SessionId,
     dialect: &'static dyn Dialect,
-    subscription: Subscription<Frame>,
+    source: Source,
     sight: Sight,
+    handle: Handle<DialectView>,
+}
+
+/// Where its frames come from.
+enum Source {
+    /// As they are made.
+    Live(Subscription<Frame>),
+    /// From its log: more was made than was taken.
+    Behind(BoxFuture<'static, Caught>),
+}
+
+impl Source {
+    fn ready(&mut self) -> Option<Frame> {
+        match self {
+            Source::Live(subscription) => subscription.ready(),
+            Source::Behind(_) => None,
+        }
+    }
 }
 
 struct Writer<S> {
@@ -52,9 +76,8 @@ struct Writer<S> {
     streams: Vec<Stream>,
     member: Option<Member>,
     written: Arc<Written>,
-    /// The stamp of the last frame about each session that went out.
-    places: HashMap<SessionId, Bytes>,
-    owns: HashMap<SessionId, Own>,
+    /// What is known of each session that frames went out about.
+    known: HashMap<SessionId, Known>,
     words: Vec<(Mode, &'static str)>,
     /// The run that this connection asked for.
     run: Option<RunId>,
@@ -64,9 +87,24 @@ struct Writer<S> {
     closing: CancellationToken,
 }
 
+#[derive(Default)]
+struct Known {
+    /// The stamp of the last frame that went out.
+    place: Option<Bytes>,
+    own: Own,
+}
+
+impl Known {
+    fn cursor(&self) -> Cursor {
+        let cursor = self.place.as_ref().and_then(|stamp| Cursor::of_stamp(stamp));
+        cursor.unwrap_or_else(|| Cursor::at(Seq::NONE))
+    }
+}
+
 /// What comes next from elsewhere.
 enum Next {
     Stream(usize, Result<Frame, Ending>),
+    Caught(usize, Caught),
     Room(Option<Told>),
 }
 
@@ -92,8 +130,7 @@ where
         streams: Vec::new(),
         member: None,
         written,
-        places: HashMap::new(),
-        owns: HashMap::new(),
+        known: HashMap::new(),
         words: Vec::new(),
         run: None,
         ended: VecDeque::new(),
@@ -120,16 +157,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
         closing: &CancellationToken,
     ) -> End {
         let (mut ping, mut heartbeat) = (every(PING_EVERY), every(HEARTBEAT_EVERY));
+        // All connections share it: it is asked once, not with every frame.
+        let mut closed = std::pin::pin!(closing.cancelled());
         loop {
             let done = tokio::select! {
                 biased;
-                () = closing.cancelled() => Err(End::Close(Close::GoingAway)),
+                () = &mut closed => Err(End::Close(Close::GoingAway)),
                 outgoing = queue.recv() => match outgoing {
                     None => Err(End::Close(Close::Answered)),
                     Some(outgoing) => self.take(outgoing).await,
                 },
                 next = std::future::poll_fn(|cx| self.poll_next(cx)) => match next {
                     Next::Stream(at, next) => self.next(at, next).await,
+                    Next::Caught(at, caught) => self.caught(at, caught).await,
                     Next::Room(told) => self.told(told).await,
                 },
                 _ = ping.tick() => match unanswered.fetch_add(1, Ordering::Relaxed) {
@@ -156,20 +196,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
             Outgoing::Flush => self.flush().await?,
             Outgoing::Reply(session, frame) => self.reply(session.as_ref(), frame).await?,
             Outgoing::Count(session, turn, events) => {
-                self.own(&session).count_from(turn, events);
+                self.known(&session).own.count_from(turn, events);
             }
             Outgoing::Speaks(dialect, session) => self.heartbeats = Some((dialect, session, 0)),
             Outgoing::Call(mode, word) => {
                 self.words.retain(|(known, _)| *known != mode);
                 self.words.push((mode, word));
-                self.owns.values_mut().for_each(|own| own.call(mode, word));
+                self.known.values_mut().for_each(|known| known.own.call(mode, word));
             }
             Outgoing::Subscribed(subscribed) => self.subscribe(*subscribed),
             Outgoing::Run(run) => return self.own_run(run),
             Outgoing::Left(session) => {
                 self.leave(&session);
-                self.places.remove(&session);
-                self.owns.remove(&session);
+                self.known.remove(&session);
             }
             Outgoing::Joined(member) => self.member = Some(member),
             Outgoing::LeftRoom => self.member = None,
@@ -178,13 +217,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
     }
 
     fn subscribe(&mut self, subscribed: Subscribed) {
-        let Subscribed { session, dialect, subscription, place, sight } = subscribed;
+        let Subscribed { session, dialect, subscription, place, sight, handle } = subscribed;
         self.leave(&session);
-        self.places.insert(session.clone(), place);
+        self.known(&session).place = Some(place);
         if let Some((_, named, _)) = &mut self.heartbeats {
             named.get_or_insert_with(|| session.clone());
         }
-        self.streams.push(Stream { session, dialect, subscription, sight });
+        let source = Source::Live(subscription);
+        self.streams.push(Stream { session, dialect, source, sight, handle });
     }
 
     fn leave(&mut self, session: &SessionId) {
@@ -220,8 +260,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
             if stream.sight == Sight::OwnRun(None) {
                 continue;
             }
-            if let Poll::Ready(next) = stream.subscription.poll_next(cx) {
-                return Poll::Ready(Next::Stream(at, next));
+            match &mut stream.source {
+                Source::Live(subscription) => {
+                    if let Poll::Ready(next) = subscription.poll_next(cx) {
+                        return Poll::Ready(Next::Stream(at, next));
+                    }
+                }
+                Source::Behind(catching_up) => {
+                    if let Poll::Ready(caught) = catching_up.as_mut().poll(cx) {
+                        return Poll::Ready(Next::Caught(at, caught));
+                    }
+                }
             }
         }
         match &mut self.member {
@@ -233,32 +282,79 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
     async fn next(&mut self, at: usize, next: Result<Frame, Ending>) -> Result<(), End> {
         let mut frame = match next {
             Ok(frame) => Some(frame),
-            Err(Ending::TooSlow) => return Err(End::Close(Close::TooSlow)),
+            Err(Ending::Behind) => {
+                self.fall_behind(at);
+                return Ok(());
+            }
             Err(ending) => return self.detach(at, ending).await,
         };
         // Writes those that are ready behind it too, then flushes once.
         let mut written = 0;
         while let Some(one) = frame.take() {
-            let Some(stream) = self.streams.get(at) else { break };
-            let seen = match stream.sight {
-                Sight::All => true,
-                Sight::OwnRun(own) => one.run.is_some_and(|run| run.message == own),
-            };
-            if seen {
-                let session = stream.session.clone();
-                self.feed(&session, one).await?;
-            }
+            self.feed_of(at, one).await?;
             written += 1;
             if written < FRAMES_TOGETHER_MAX {
-                frame = self.streams.get_mut(at).and_then(|stream| stream.subscription.ready());
+                frame = self.streams.get_mut(at).and_then(|stream| stream.source.ready());
             }
         }
+        self.written_of(at).await
+    }
+
+    /// Writes a frame of a session as far as this client sees it.
+    async fn feed_of(&mut self, at: usize, frame: Frame) -> Result<(), End> {
+        let Some(stream) = self.streams.get_mut(at) else { return Ok(()) };
+        let seen = match stream.sight {
+            Sight::All => true,
+            Sight::OwnRun(own) => frame.run.is_some_and(|run| run.message == own),
+        };
+        if !seen {
+            return Ok(());
+        }
+        let session = stream.session.clone();
+        self.feed(&session, frame).await
+    }
+
+    /// What was written of a session goes out, and others have their turn.
+    async fn written_of(&mut self, at: usize) -> Result<(), End> {
         self.flush().await?;
-        // Others have their turn.
-        if let Some(stream) = (self.streams.len() > 1).then(|| self.streams.remove(at)) {
+        if self.streams.len() > 1 && at < self.streams.len() {
+            let stream = self.streams.remove(at);
             self.streams.push(stream);
         }
         self.see_run_end()
+    }
+
+    /// More came than the client took: from here on it gets what it missed from the log, with what
+    /// grew meanwhile in one piece.
+    fn fall_behind(&mut self, at: usize) {
+        let Some(stream) = self.streams.get_mut(at) else { return };
+        let cursor = self.known.get(&stream.session).map(Known::cursor);
+        let cursor = cursor.unwrap_or_else(|| Cursor::at(Seq::NONE));
+        let catching_up = behind::catch_up(stream.handle.clone(), stream.dialect, cursor);
+        stream.source = Source::Behind(catching_up);
+    }
+
+    async fn caught(&mut self, at: usize, caught: Caught) -> Result<(), End> {
+        let (catching_up, batch) = match caught {
+            Caught::Some(catching_up, batch) => (catching_up, batch),
+            Caught::All(subscription) => {
+                if let Some(stream) = self.streams.get_mut(at) {
+                    stream.source = Source::Live(subscription);
+                }
+                return Ok(());
+            }
+            Caught::Failed(why) => return self.detach(at, Ending::Failed(why)).await,
+        };
+        let Some(stream) = self.streams.get_mut(at) else { return Ok(()) };
+        stream.source = Source::Behind(catching_up.go_on());
+        if let Some((turn, events)) = batch.count {
+            let session = stream.session.clone();
+            self.known(&session).own.count_from(turn, events);
+        }
+        for frame in batch.frames {
+            self.feed_of(at, frame).await?;
+        }
+        self.written_of(at).await
     }
 
     async fn told(&mut self, told: Option<Told>) -> Result<(), End> {
@@ -273,8 +369,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
     /// The session ended under the client: it is told, and the reading half attaches it again.
     async fn detach(&mut self, at: usize, ending: Ending) -> Result<(), End> {
         let Stream { session, dialect, .. } = self.streams.remove(at);
-        let place = self.places.get(&session).and_then(|stamp| Cursor::of_stamp(stamp));
-        let place = place.unwrap_or_else(|| Cursor::at(Seq::NONE));
+        let place = self.known(&session).cursor();
         if let Ending::Failed(why) = ending {
             let reply = Reply::Complaint(store_complaint(&why));
             let frame = dialect.reply(Some(&session), 0, &reply);
@@ -289,7 +384,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
     }
 
     async fn reply(&mut self, session: Option<&SessionId>, frame: Frame) -> Result<(), End> {
-        let stamped = session.map(|session| match self.places.get(session) {
+        let place = |session| self.known.get(session).and_then(|known| known.place.as_ref());
+        let stamped = session.map(|session| match place(session) {
             Some(place) => frame.stamped(place),
             None => frame.stamped(format!(",\"session_id\":\"{session}\",\"seq\":0}}").as_bytes()),
         });
@@ -308,22 +404,30 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
         }
     }
 
-    fn own(&mut self, session: &SessionId) -> &mut Own {
-        let words = &self.words;
-        self.owns.entry(session.clone()).or_insert_with(|| {
-            let mut own = Own::default();
-            words.iter().for_each(|(mode, word)| own.call(*mode, word));
-            own
-        })
+    fn known(&mut self, session: &SessionId) -> &mut Known {
+        if !self.known.contains_key(session) {
+            let mut known = Known::default();
+            self.words.iter().for_each(|(mode, word)| known.own.call(*mode, word));
+            self.known.insert(session.clone(), known);
+        }
+        self.known.entry(session.clone()).or_default()
     }
 
     async fn feed(&mut self, session: &SessionId, frame: Frame) -> Result<(), End> {
+        let known = match self.known.get_mut(session) {
+            Some(known) => known,
+            None => self.known(session),
+        };
         let frame = match frame.run.is_some() || !frame.inserts.is_empty() {
-            true => self.own(session).finish(frame),
+            true => known.own.finish(frame),
             false => frame,
         };
         if let Some(place) = frame.stamp() {
-            self.places.insert(session.clone(), place);
+            // A long frame is not kept for the sake of its end.
+            known.place = Some(match frame.text.len() > KEPT_FRAME_BYTES_MAX {
+                true => Bytes::copy_from_slice(&place),
+                false => place,
+            });
         }
         if let Some(wait) = frame.presents {
             self.written.show(wait);
@@ -380,6 +484,7 @@ async fn in_time(
     tokio::select! {
         biased;
         written = write => written.map_err(|_| End::Stuck),
-        () = too_late => Err(End::Stuck),
+        // If it should read on after all, it learns why it was left.
+        () = too_late => Err(End::Close(Close::TooSlow)),
     }
 }

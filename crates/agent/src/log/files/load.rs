@@ -103,6 +103,7 @@ fn load(store: &Arc<Store>, id: &SessionId, file: File) -> io::Result<Opened> {
     let (journal, live) = journal::Journal::open(store.disk.clone(), &store.path(id, "live"))?;
     let since = Since {
         bytes: pass.bytes - from,
+        file_bytes: file.metadata()?.len(),
         index_bytes: 0,
         compacted: false,
         turns: pass.folded.turns.clone(),

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use polyloop_session::{Event, Growth, LogEntry, Seq, SessionId, State};
 
-use super::super::{Flush, LineEncoder, LogError, Occasion, Writer};
+use super::super::{Flush, Flushing, LineEncoder, LogError, Occasion, Writer};
 use super::disk::Access;
 use super::index::{self, Beside, Place, Source};
 use super::journal::Journal;
@@ -31,6 +32,7 @@ pub(super) struct FileWriter {
     last: Seq,
     /// Something failed that this writer cannot undo; the session must be opened anew.
     failed: Option<String>,
+    flush_failed: Arc<AtomicBool>,
     /// Files and folders that belong to the next flush.
     unflushed: Vec<File>,
     unflushed_names: Vec<PathBuf>,
@@ -40,6 +42,8 @@ pub(super) struct FileWriter {
 /// What came in since the last index, and what the next one needs to know besides.
 pub(super) struct Since {
     pub bytes: u64,
+    /// How long the session's file is by now.
+    pub file_bytes: u64,
     /// How long that index was.
     pub index_bytes: u64,
     /// The conversation was made shorter, so that a new one is short and saves much.
@@ -66,6 +70,7 @@ impl FileWriter {
             encoder,
             last,
             failed: None,
+            flush_failed: Arc::default(),
             unflushed: Vec::new(),
             unflushed_names: Vec::new(),
             since,
@@ -73,19 +78,23 @@ impl FileWriter {
     }
 
     fn usable(&self) -> Result<(), LogError> {
+        if self.flush_failed.load(Ordering::Acquire) {
+            self.store.may_go_on(&self.id)?;
+        }
         match &self.failed {
             Some(why) => Err(LogError::store(format!("session {}", self.id), why)),
             None => Ok(()),
         }
     }
 
-    /// One write for all of it; what does not fit is taken back.
+    /// One write for all of it; what does not fit is taken back. Returns how long the file was.
     fn write(&mut self, text: &str) -> io::Result<u64> {
-        let before = self.file.metadata()?.len();
+        let before = self.since.file_bytes;
         if let Err(error) = self.store.disk.write(&self.file, text.as_bytes()) {
             self.store.disk.cut(&self.file, before)?;
             return Err(error);
         }
+        self.since.file_bytes += text.len() as u64;
         Ok(before)
     }
 
@@ -182,27 +191,39 @@ impl FileWriter {
         index::text(&self.file, &source).ok()
     }
 
-    async fn flush(&mut self, before: u64) -> Result<(), LogError> {
+    /// Begins to flush what was written; who waits for it learns what came of it.
+    fn flush(&mut self, before: u64) -> Flushing {
         let (file, others) = (self.file.clone(), std::mem::take(&mut self.unflushed));
         let names = std::mem::take(&mut self.unflushed_names);
-        let disk = self.store.disk.clone();
-        let flushed = move || {
-            others.iter().try_for_each(|file| disk.flush(file))?;
-            names.iter().try_for_each(|dir| disk.flush_names(dir))?;
-            disk.flush(&file)
+        let (store, id, failed) = (self.store.clone(), self.id.clone(), self.flush_failed.clone());
+        let work = move || {
+            let flushed = (|| {
+                others.iter().try_for_each(|file| store.disk.flush(file))?;
+                names.iter().try_for_each(|dir| store.disk.flush_names(dir))?;
+                store.disk.flush(&file)
+            })();
+            let Err(error) = flushed else { return Ok(()) };
+            // After a failed flush the kernel may have dropped the data: asking again proves
+            // nothing. That it failed is kept also if nobody waits for it.
+            store.flush_failed(&id, &error);
+            failed.store(true, Ordering::Release);
+            store.may_go_on(&id)
         };
-        let done = tokio::task::spawn_blocking(flushed).await;
-        let error = match done {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => error,
-            Err(error) => io::Error::other(error),
-        };
-        // After a failed flush the kernel may have dropped the data: asking again proves nothing.
-        // The batch is taken back, as far as that goes.
-        let _ = self.store.disk.cut(&self.file, before);
-        self.store.flush_failed(&self.id, &error);
-        self.failed = Some(error.to_string());
-        self.store.may_go_on(&self.id)
+        let flushed = tokio::task::spawn_blocking(work);
+        let (store, file, id) = (self.store.clone(), self.file.clone(), self.id.clone());
+        async move {
+            let done = flushed.await.unwrap_or_else(|error| {
+                let error = io::Error::other(error);
+                store.flush_failed(&id, &error);
+                store.may_go_on(&id)
+            });
+            if done.is_err() {
+                // The batch is taken back, and what came after it, as far as that goes.
+                let _ = store.disk.cut(&file, before);
+            }
+            done
+        }
+        .boxed()
     }
 }
 
@@ -220,6 +241,21 @@ impl Writer for FileWriter {
         flush: Flush,
     ) -> BoxFuture<'a, Result<(), LogError>> {
         async move {
+            match self.append_ahead(expected_last, entries, flush).await? {
+                Some(flushing) => flushing.await,
+                None => Ok(()),
+            }
+        }
+        .boxed()
+    }
+
+    fn append_ahead<'a>(
+        &'a mut self,
+        expected_last: Seq,
+        entries: &'a [Arc<LogEntry>],
+        flush: Flush,
+    ) -> BoxFuture<'a, Result<Option<Flushing>, LogError>> {
+        async move {
             self.usable()?;
             if self.last != expected_last {
                 return Err(LogError::Conflict { expected: expected_last, found: self.last });
@@ -233,12 +269,12 @@ impl Writer for FileWriter {
                 }
             };
             self.last = entries.last().map_or(self.last, |entry| entry.seq);
-            match flush {
-                Flush::Disk => self.flush(before).await,
+            Ok(match flush {
+                Flush::Disk => Some(self.flush(before)),
                 // A line must not reach the disk before a text that it names.
-                Flush::Process if !self.unflushed.is_empty() => self.flush(before).await,
-                Flush::Process => Ok(()),
-            }
+                Flush::Process if !self.unflushed.is_empty() => Some(self.flush(before)),
+                Flush::Process => None,
+            })
         }
         .boxed()
     }
