@@ -198,7 +198,8 @@ impl<V: View> Actor<V> {
                 }
             }
             taken += 1;
-            if taken < REPORTS_TOGETHER_MAX {
+            // What one alone has ready it has given already.
+            if taken < REPORTS_TOGETHER_MAX && self.performers.len() > 1 {
                 performed = self.performers.next().now_or_never().flatten();
             }
         }

@@ -6,14 +6,17 @@
 //! before anybody reads it.
 
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use polyloop_session::{Heal, Text};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use reqwest::{RequestBuilder, Response};
+use tokio::time::{Instant, Sleep};
 
 use super::api::{Api, Decode, Refused};
 use super::secret::Secret;
@@ -109,6 +112,30 @@ struct Reading {
     response: Response,
     parser: Parser,
     decoder: Box<dyn Decode>,
+    /// Looks now and then whether the provider has gone silent.
+    silence: Pin<Box<Sleep>>,
+    heard_at: Instant,
+}
+
+impl Reading {
+    /// The next bytes; `None` when none came for so long.
+    async fn part(&mut self, idle: Duration) -> Option<reqwest::Result<Option<Bytes>>> {
+        let Reading { response, silence, heard_at, .. } = self;
+        // One timer for the whole answer: setting one anew with every part costs more than the part.
+        let mut reading = std::pin::pin!(response.chunk());
+        let part = loop {
+            tokio::select! {
+                biased;
+                part = &mut reading => break part,
+                () = silence.as_mut() => match heard_at.elapsed() >= idle {
+                    true => return None,
+                    false => silence.as_mut().reset(*heard_at + idle),
+                },
+            }
+        };
+        *heard_at = Instant::now();
+        Some(part)
+    }
 }
 
 impl Asking {
@@ -137,13 +164,15 @@ impl Asking {
             let body = std::mem::take(&mut self.body);
             let response = self.endpoint.send(body, &self.model).await?;
             let decoder = self.endpoint.api.decoder();
-            self.reading = Some(Reading { response, parser: Parser::new(), decoder });
+            let silence = Box::pin(tokio::time::sleep(self.endpoint.idle_time_max));
+            let (parser, heard_at) = (Parser::new(), Instant::now());
+            self.reading = Some(Reading { response, parser, decoder, silence, heard_at });
             return Ok(());
         };
-        let idle = self.endpoint.idle_time_max;
-        let part = tokio::time::timeout(idle, reading.response.chunk())
+        let part = reading
+            .part(self.endpoint.idle_time_max)
             .await
-            .map_err(|_| self.endpoint.silent())?
+            .ok_or_else(|| self.endpoint.silent())?
             .map_err(|error| http::broken(&error, &self.endpoint.host()))?;
         let Some(part) = part else {
             self.ready.extend(reading.decoder.end());

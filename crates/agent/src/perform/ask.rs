@@ -7,8 +7,10 @@
 use std::any::Any;
 use std::collections::{HashSet, VecDeque};
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use futures_util::{FutureExt, StreamExt};
 use futures_util::stream::{self, BoxStream};
@@ -17,7 +19,7 @@ use polyloop_session::history::{AssistantPart, Message, Prompt};
 use polyloop_session::item::{ItemKind, Opaque, Usage};
 use polyloop_session::policy::{Effect, Judgement};
 use polyloop_session::{Answerable, CallId, Chance, Heal, Proposal, Report, Stream, Text};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::{Performed, guarded, judge, refused};
 use crate::model::{CUT_CODE, CUT_TEXT, Chunk, Failure, Model, Request, Stop};
@@ -26,8 +28,10 @@ use crate::tool::{self, Place, ToolSpec};
 /// Texts, pieces of reasoning and tool calls in one answer.
 pub const ANSWER_BLOCKS_MAX: usize = 1_024;
 
-/// Chunks of one text that are made one, if they are there.
-const CHUNKS_TOGETHER_MAX: usize = 1_024;
+/// Chunks of one text that are made one, if they come together.
+const CHUNKS_TOGETHER_MAX: usize = 256;
+/// Whoever sends them faster than this sends them together.
+const TOGETHER_TIME_MAX: Duration = Duration::from_millis(1);
 /// Providers take back no longer ones.
 const CALL_REF_BYTES_MAX: usize = 64;
 const TOOL_NAME_CHARS_MAX: usize = 64;
@@ -60,8 +64,10 @@ struct Asking {
     next_chunk: Option<Option<Chunk>>,
     /// The model client broke behind what it gave.
     broke: Option<Box<dyn Any + Send>>,
+    /// When the last chunk came.
+    came_at: Option<Instant>,
     place: Arc<Place>,
-    stop: CancellationToken,
+    stopped: Pin<Box<WaitForCancellationFutureOwned>>,
     /// What providers call the tool calls of this conversation.
     refs: HashSet<Text>,
     blocks: Vec<Block>,
@@ -92,8 +98,9 @@ pub fn ask(model: Arc<dyn Model>, asked: Asked) -> BoxStream<'static, Performed>
             chunks,
             next_chunk: None,
             broke: None,
+            came_at: None,
             place,
-            stop,
+            stopped: Box::pin(stop.cancelled_owned()),
             refs,
             blocks: Vec::new(),
             usage: None,
@@ -125,6 +132,24 @@ pub fn ask(model: Arc<dyn Model>, asked: Asked) -> BoxStream<'static, Performed>
     })
 }
 
+/// The next chunk if it is there, or is as soon as everybody else on this thread has had a turn:
+/// whoever reads the socket among them.
+async fn soon(
+    chunks: &mut BoxStream<'static, Chunk>,
+) -> Result<Option<Option<Chunk>>, Box<dyn Any + Send>> {
+    let mut waited = false;
+    let polled = std::future::poll_fn(|cx| match chunks.poll_next_unpin(cx) {
+        Poll::Ready(chunk) => Poll::Ready(Some(chunk)),
+        Poll::Pending if waited => Poll::Ready(None),
+        Poll::Pending => {
+            waited = true;
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }
+    });
+    AssertUnwindSafe(polled).catch_unwind().await
+}
+
 /// The names that calls have already.
 fn refs(prompt: &Prompt) -> HashSet<Text> {
     let parts = prompt.messages.iter().flat_map(|message| match message {
@@ -149,34 +174,37 @@ impl Asking {
         if let Some(panic) = self.broke.take() {
             std::panic::resume_unwind(panic);
         }
-        let delay = std::mem::take(&mut self.delay);
         let chunk = match self.next_chunk.take() {
             Some(chunk) => chunk,
-            None => tokio::select! {
-            biased;
-            () = self.stop.cancelled() => {
-                self.over = true;
-                return Some(Performed::Report(Report::CallStopped { call: self.call }));
-            }
-            chunk = async {
-                if !delay.is_zero() {
-                    tokio::time::sleep(delay).await;
+            None => {
+                let delay = std::mem::take(&mut self.delay);
+                let chunks = &mut self.chunks;
+                tokio::select! {
+                    biased;
+                    () = &mut self.stopped => {
+                        self.over = true;
+                        return Some(Performed::Report(Report::CallStopped { call: self.call }));
+                    }
+                    chunk = async {
+                        if !delay.is_zero() {
+                            tokio::time::sleep(delay).await;
+                        }
+                        chunks.next().await
+                    } => chunk,
                 }
-                self.chunks.next().await
-            } => chunk,
-            },
+            }
         };
         let call = self.call;
         match chunk {
             Some(Chunk::Started { block, kind }) => self.started(block, kind),
             Some(Chunk::Text { block, text }) => {
-                let text = self.with_more(Stream::Text, block, text);
+                let text = self.with_more(Stream::Text, block, text).await;
                 let open = self.block(block)?;
                 open.said |= !text.trim().is_empty();
                 Some(Performed::Grew { call, block, stream: Stream::Text, text })
             }
             Some(Chunk::Args { block, text }) => {
-                let text = self.with_more(Stream::Args, block, text);
+                let text = self.with_more(Stream::Args, block, text).await;
                 let open = self.block(block)?;
                 open.args.push_str(&text);
                 Some(Performed::Grew { call, block, stream: Stream::Args, text })
@@ -204,20 +232,24 @@ impl Asking {
         }
     }
 
-    /// A text with what has come behind it of the same block, so that what came together goes on
-    /// together.
-    fn with_more(&mut self, stream: Stream, block: u32, text: Text) -> Text {
+    /// A text with what comes right behind it of the same block, so that what came together goes on
+    /// together. Where chunks come one by one nobody looks for more.
+    async fn with_more(&mut self, stream: Stream, block: u32, text: Text) -> Text {
+        let (now, before) = (Instant::now(), self.came_at);
+        self.came_at = Some(now);
+        if before.is_none_or(|before| now.duration_since(before) > TOGETHER_TIME_MAX) {
+            return text;
+        }
         let mut joined: Option<String> = None;
         for _ in 0..CHUNKS_TOGETHER_MAX {
-            let next = AssertUnwindSafe(self.chunks.next()).catch_unwind().now_or_never();
-            let next = match next {
-                Some(Ok(next)) => next,
-                Some(Err(panic)) => {
+            let next = match soon(&mut self.chunks).await {
+                Ok(Some(next)) => next,
+                Ok(None) => break,
+                Err(panic) => {
                     // What came before it is not lost.
                     self.broke = Some(panic);
                     break;
                 }
-                None => break,
             };
             let more = match (stream, &next) {
                 (Stream::Text, Some(Chunk::Text { block: of, text })) if *of == block => text,
