@@ -11,6 +11,7 @@ use super::{Failure, Request, openai};
 mod calls;
 mod decode;
 mod encode;
+mod plain;
 mod thoughts;
 mod wire;
 

@@ -47,10 +47,30 @@ enum Mark {
 #[derive(Debug)]
 enum Line {
     /// In the field's name, so far.
-    Field(Vec<u8>),
+    Field(FieldName),
     /// Behind the colon; one space there is no part of the value.
     Colon(Kind),
     Value(Kind),
+}
+
+/// As much of a name as can matter; what is longer is told apart by its length.
+#[derive(Debug, Default)]
+struct FieldName {
+    bytes: [u8; FIELD_BYTES_MAX],
+    length: usize,
+}
+
+impl FieldName {
+    fn add(&mut self, part: &[u8]) {
+        let room = FIELD_BYTES_MAX.saturating_sub(self.length);
+        let part = &part[..part.len().min(room)];
+        self.bytes[self.length..self.length + part.len()].copy_from_slice(part);
+        self.length += part.len();
+    }
+
+    fn get(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +82,7 @@ enum Kind {
 
 impl Default for Line {
     fn default() -> Line {
-        Line::Field(Vec::new())
+        Line::Field(FieldName::default())
     }
 }
 
@@ -80,7 +100,7 @@ impl Parser {
                 rest = &rest[1..];
                 continue;
             }
-            let until = rest.iter().position(|b| matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
+            let until = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
             self.take(&rest[..until])?;
             if let Some(&end) = rest.get(until) {
                 self.after_cr = end == b'\r';
@@ -114,7 +134,9 @@ impl Parser {
                 Some(_) => {
                     self.seen = Mark::Past;
                     // Half a mark is the beginning of a field nobody knows.
-                    self.line = Line::Field(MARK[..met].to_vec());
+                    let mut begun = FieldName::default();
+                    begun.add(&MARK[..met]);
+                    self.line = Line::Field(begun);
                     return rest;
                 }
             }
@@ -125,15 +147,15 @@ impl Parser {
     fn take(&mut self, mut part: &[u8]) -> Result<(), TooLong> {
         loop {
             match &mut self.line {
-                Line::Field(name) => match part.iter().position(|b| *b == b':') {
+                Line::Field(name) => match memchr::memchr(b':', part) {
                     Some(colon) => {
-                        extend_bounded(name, &part[..colon], FIELD_BYTES_MAX);
-                        self.line = Line::Colon(kind(name));
+                        name.add(&part[..colon]);
+                        self.line = Line::Colon(kind(name.get()));
                         self.begin_value();
                         part = &part[colon + 1..];
                     }
                     None => {
-                        extend_bounded(name, part, FIELD_BYTES_MAX);
+                        name.add(part);
                         return Ok(());
                     }
                 },
@@ -177,9 +199,9 @@ impl Parser {
     fn line_ended(&mut self) -> Option<Event> {
         let line = std::mem::take(&mut self.line);
         let Line::Field(name) = line else { return None };
-        if !name.is_empty() {
+        if !name.get().is_empty() {
             // A field without a colon has an empty value.
-            self.line = Line::Colon(kind(&name));
+            self.line = Line::Colon(kind(name.get()));
             self.begin_value();
             self.line = Line::default();
             return None;

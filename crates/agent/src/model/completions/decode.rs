@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::NAME;
 use super::calls::{Calls, Piece};
+use super::plain::{Choice, Plain};
 use super::thoughts::{Came, Field, Thought, thought};
 use crate::model::api::{Decode, Said};
 use crate::model::json::{self, Object};
@@ -64,6 +65,10 @@ impl Decode for Decoder {
         if self.over {
             return Vec::new();
         }
+        if let Some(plain) = Plain::read(event) {
+            self.plain(&plain);
+            return std::mem::take(&mut self.chunks);
+        }
         match openai::read(event) {
             Read::Nothing => {}
             Read::Last => self.done(),
@@ -97,6 +102,14 @@ impl Decoder {
             over: false,
             chunks: Vec::new(),
         }
+    }
+
+    fn plain(&mut self, plain: &Plain<'_>) {
+        if !plain.model.is_empty() && *self.model != *plain.model {
+            self.model = plain.model.as_ref().into();
+        }
+        let [Choice { delta, .. }] = &plain.choices;
+        self.say(&delta.content);
     }
 
     fn object(&mut self, event: &Event, fields: &Object<'_>, json: &str) {
@@ -143,7 +156,7 @@ impl Decoder {
         }
         if let Some(text) = word(delta, "refusal") {
             self.refusal.say(&text);
-            self.say(text);
+            self.say(&text);
         }
         for call in delta.list("tool_calls") {
             if let Some(call) = Object::read(call.get()) {
@@ -158,12 +171,12 @@ impl Decoder {
     /// A string, or a list of parts.
     fn content(&mut self, content: &RawValue) {
         if let Some(text) = json::text(content) {
-            return self.say(text);
+            return self.say(&text);
         }
         for part in json::list(content) {
             let Some(part) = Object::read(part.get()) else { continue };
             if let Some(text) = part.text("text") {
-                self.say(text);
+                self.say(&text);
             }
             // Mistral's way to think.
             for thought in part.list("thinking") {
@@ -174,7 +187,7 @@ impl Decoder {
         }
     }
 
-    fn say(&mut self, text: String) {
+    fn say(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }

@@ -5,6 +5,7 @@ use polyloop_session::item::Opaque;
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::plain::Plain;
 use super::*;
 use crate::model::sse::Event;
 use crate::model::testing::*;
@@ -164,4 +165,61 @@ proptest! {
     fn any_delta_is_read(deltas in proptest::collection::vec(any_json(WORDS), 1..12)) {
         read(&deltas);
     }
+}
+
+/// What a decoder makes of events.
+fn decoded(events: &[String]) -> Vec<Chunk> {
+    let event = |data: &String| Event { name: String::new(), data: data.clone().into_bytes() };
+    API.chunks(&events.iter().map(event).collect::<Vec<Event>>())
+}
+
+proptest! {
+    #[test]
+    fn a_plain_event_says_what_any_event_says(
+        texts in proptest::collection::vec(any::<String>(), 1..6),
+        model in any::<String>(),
+        index in 0..2_u64,
+        extras in any::<bool>(),
+    ) {
+        let event = |text: &String, odd: bool| {
+            let mut choice = json!({ "index": index, "delta": { "content": text } });
+            let mut event = json!({ "id": "x", "object": "chat.completion.chunk", "model": model });
+            if extras {
+                choice["finish_reason"] = json!(null);
+                choice["delta"]["tool_calls"] = json!(null);
+                event["usage"] = json!(null);
+            }
+            if odd {
+                // Nobody knows it, so that everything is read.
+                event["odd"] = json!(1);
+            }
+            event["choices"] = json!([choice]);
+            event.to_string()
+        };
+        let all = |odd| texts.iter().map(|text| event(text, odd)).collect::<Vec<String>>();
+        prop_assert_eq!(decoded(&all(false)), decoded(&all(true)));
+    }
+}
+
+#[test]
+fn what_is_more_than_a_text_is_not_taken_for_one() {
+    let plain = r#"{"choices":[{"index":0,"delta":{"content":"a"}}]}"#;
+    let event = |data: &str| Event { name: String::new(), data: data.as_bytes().to_vec() };
+    assert!(Plain::read(&event(plain)).is_some());
+    let more = [
+        r#"{"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}]}"#,
+        r#"{"choices":[{"index":1,"delta":{"content":"a"}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a","reasoning":"b"}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":[{"text":"a"}]}}]}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":1}}"#,
+        r#"{"choices":[{"index":0,"delta":{"content":"a"}}],"error":null}"#,
+        r#"{"object":"error","choices":[{"index":0,"delta":{"content":"a"}}]}"#,
+        r#"{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"}}]}"#,
+        r#"{"choices":[{"delta":{"content":"a"}}]} {}"#,
+    ];
+    for more in more {
+        assert!(Plain::read(&event(more)).is_none(), "{more}");
+    }
+    let named = Event { name: "error".into(), data: plain.as_bytes().to_vec() };
+    assert!(Plain::read(&named).is_none());
 }
