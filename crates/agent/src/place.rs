@@ -3,7 +3,7 @@
 //! A session may work in any folder inside the allowed roots; links are followed before that is
 //! judged. Never makes a folder, but for plans.
 
-use std::fs::OpenOptions;
+use std::fs::{Metadata, OpenOptions};
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -141,7 +141,10 @@ fn facts(place: &Place, today: jiff::civil::Date) -> String {
 /// leads out of the folder, or to the server's own files, is not followed: what is told goes to
 /// the provider.
 fn told(place: &Place, name: &str) -> Option<String> {
-    let path = place.cwd.join(name).canonicalize().ok()?;
+    let path = place.cwd.join(name);
+    // Most folders have none, and where the name of nothing leads need not be found out.
+    path.metadata().ok().filter(Metadata::is_file)?;
+    let path = path.canonicalize().ok()?;
     let closed = is_forbidden(&path, place) || place.rules.closes(&path, &place.cwd);
     if !path.starts_with(&place.cwd) || closed {
         return None;

@@ -396,7 +396,7 @@ fn places(
         outputs: None,
         todos: None,
         memories: memories.of(None),
-        forbidden,
+        forbidden: forbidden.into(),
         rules: Arc::new(rules),
         journal: None,
         command_time_max: config.limits.command_timeout,

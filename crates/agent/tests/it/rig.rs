@@ -144,7 +144,7 @@ impl Setup {
                     outputs: None,
                     todos: None,
                     memories: memories.of(None),
-                    forbidden: Vec::new(),
+                    forbidden: [].into(),
                     rules: Default::default(),
                     journal: None,
                     command_time_max: PATIENCE * 10,
