@@ -7,6 +7,7 @@ use std::fs::{Metadata, OpenOptions};
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use polyloop_session::{SessionId, Text};
 use rustix::fs::OFlags;
@@ -105,6 +106,8 @@ pub struct Instructions {
     pub rules: Text,
     /// The operator's own.
     pub own: Option<Text>,
+    /// What was told last: sessions that are told the same share it.
+    pub last: Arc<Mutex<Text>>,
 }
 
 impl Instructions {
@@ -122,7 +125,11 @@ impl Instructions {
         parts.retain(|part| !part.is_empty());
         let mut text = parts.join("\n\n");
         text.push('\n');
-        text.into()
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if **last != *text {
+            *last = text.into();
+        }
+        last.clone()
     }
 }
 

@@ -5,6 +5,7 @@
 //! that, in the session.
 
 use std::error::Error as _;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use polyloop_session::Heal;
@@ -30,7 +31,52 @@ pub struct Proxies {
     pub except: Option<String>,
 }
 
-pub fn client(proxies: &Proxies) -> Result<Client, String> {
+/// A way to others whose client is made when it is first needed: that reads the certificates of
+/// the machine, for which a server that starts has no time and one that is idle no memory.
+#[derive(Clone)]
+pub struct Road(Arc<Made>);
+
+struct Made {
+    make: Box<dyn Fn() -> Result<Client, String> + Send + Sync>,
+    made: OnceLock<Result<Client, String>>,
+}
+
+impl Road {
+    /// To providers. What cannot be used of the proxies is told at once.
+    pub fn new(proxies: &Proxies) -> Result<Road, String> {
+        builder(proxies).map(drop)?;
+        let proxies = proxies.clone();
+        Ok(Road::by(move || made(builder(&proxies)?)))
+    }
+
+    pub(crate) fn by(make: impl Fn() -> Result<Client, String> + Send + Sync + 'static) -> Road {
+        Road(Arc::new(Made { make: Box::new(make), made: OnceLock::new() }))
+    }
+
+    /// The error is for people.
+    pub async fn client(&self) -> Result<Client, String> {
+        if let Some(made) = self.0.made.get() {
+            return made.clone();
+        }
+        let this = self.clone();
+        let made = tokio::task::spawn_blocking(move || this.make()).await;
+        made.unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    /// Makes it beside whatever else is done, so that nobody has to wait for it.
+    pub fn prepare(&self) {
+        if self.0.made.get().is_none() {
+            let this = self.clone();
+            tokio::task::spawn_blocking(move || this.make().map(drop));
+        }
+    }
+
+    fn make(&self) -> Result<Client, String> {
+        self.0.made.get_or_init(&self.0.make).clone()
+    }
+}
+
+fn builder(proxies: &Proxies) -> Result<ClientBuilder, String> {
     let builder = Client::builder()
         .user_agent(concat!("polyloop/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
@@ -39,8 +85,12 @@ pub fn client(proxies: &Proxies) -> Result<Client, String> {
         .tcp_nodelay(true)
         .connect_timeout(CONNECT_TIME_MAX)
         .pool_idle_timeout(POOL_IDLE_TIME_MAX);
-    let built = proxied(builder, proxies)?.build();
-    built.map_err(|error| format!("the HTTP client cannot be made: {}", chain(&error)))
+    proxied(builder, proxies)
+}
+
+pub(crate) fn made(builder: ClientBuilder) -> Result<Client, String> {
+    let failed = |error| format!("the HTTP client cannot be made: {}", chain(&error));
+    builder.build().map_err(failed)
 }
 
 /// A client that goes through these proxies and no others.

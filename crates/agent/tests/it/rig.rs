@@ -133,6 +133,7 @@ impl Setup {
                 role: ROLE.into(),
                 rules: RULES.into(),
                 own: Some(OWN.into()),
+                last: Arc::default(),
             },
             tools: tool::ALL.iter().map(|tool| tool.spec()).collect(),
             tokens: Counted::by(Arc::new(Rough)),
