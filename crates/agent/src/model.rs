@@ -48,6 +48,9 @@ pub trait Models: Send + Sync + 'static {
     /// The one of sessions that named none.
     fn preset(&self) -> Arc<dyn Model>;
 
+    /// Somebody is about to ask one: what that takes may be made ready.
+    fn prepare(&self) {}
+
     /// `Err` is a text for people: what is missing.
     fn find(&self, name: &str) -> Result<Arc<dyn Model>, String>;
 }

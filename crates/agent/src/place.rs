@@ -3,10 +3,11 @@
 //! A session may work in any folder inside the allowed roots; links are followed before that is
 //! judged. Never makes a folder, but for plans.
 
-use std::fs::OpenOptions;
+use std::fs::{Metadata, OpenOptions};
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use polyloop_session::{SessionId, Text};
 use rustix::fs::OFlags;
@@ -105,6 +106,8 @@ pub struct Instructions {
     pub rules: Text,
     /// The operator's own.
     pub own: Option<Text>,
+    /// What was told last: sessions that are told the same share it.
+    pub last: Arc<Mutex<Text>>,
 }
 
 impl Instructions {
@@ -122,7 +125,11 @@ impl Instructions {
         parts.retain(|part| !part.is_empty());
         let mut text = parts.join("\n\n");
         text.push('\n');
-        text.into()
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if **last != *text {
+            *last = text.into();
+        }
+        last.clone()
     }
 }
 
@@ -141,7 +148,10 @@ fn facts(place: &Place, today: jiff::civil::Date) -> String {
 /// leads out of the folder, or to the server's own files, is not followed: what is told goes to
 /// the provider.
 fn told(place: &Place, name: &str) -> Option<String> {
-    let path = place.cwd.join(name).canonicalize().ok()?;
+    let path = place.cwd.join(name);
+    // Most folders have none, and where the name of nothing leads need not be found out.
+    path.metadata().ok().filter(Metadata::is_file)?;
+    let path = path.canonicalize().ok()?;
     let closed = is_forbidden(&path, place) || place.rules.closes(&path, &place.cwd);
     if !path.starts_with(&place.cwd) || closed {
         return None;

@@ -7,7 +7,7 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::runtime::{Builder, Handle};
@@ -130,7 +130,17 @@ fn rail(at: usize, ending: &CancellationToken) -> io::Result<Rail> {
 
 /// One of something for each rail, and one for everybody else; made when it is first needed.
 pub(crate) struct Each<T> {
-    all: [std::sync::OnceLock<T>; RAILS_MAX + 1],
+    all: [OnceLock<T>; RAILS_MAX + 1],
+}
+
+/// Whose of each it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Slot(usize);
+
+impl Slot {
+    pub(crate) fn here() -> Slot {
+        Slot(here().map_or(RAILS_MAX, |at| at.min(RAILS_MAX)))
+    }
 }
 
 impl<T> Default for Each<T> {
@@ -140,9 +150,12 @@ impl<T> Default for Each<T> {
 }
 
 impl<T> Each<T> {
-    pub(crate) fn get(&self, make: impl FnOnce() -> T) -> &T {
-        let at = here().map_or(RAILS_MAX, |at| at.min(RAILS_MAX));
-        self.all[at].get_or_init(make)
+    pub(crate) fn get(&self, slot: Slot) -> Option<&T> {
+        self.all[slot.0].get()
+    }
+
+    pub(crate) fn get_or_init(&self, slot: Slot, make: impl FnOnce() -> T) -> &T {
+        self.all[slot.0].get_or_init(make)
     }
 }
 
@@ -172,13 +185,13 @@ mod tests {
         let of = |which| {
             let each = each.clone();
             rails.spawn(which, async move {
-                (*each.get(|| std::thread::current().id()), std::thread::current().id())
+                (*each.get_or_init(Slot::here(), || std::thread::current().id()), std::thread::current().id())
             })
         };
         let (first, first_thread) = of(Which(0)).await.unwrap();
         let (second, second_thread) = of(Which(1)).await.unwrap();
         assert_eq!((first, second), (first_thread, second_thread));
         assert_ne!(first, second);
-        assert_eq!(*each.get(|| std::thread::current().id()), std::thread::current().id());
+        assert_eq!(*each.get_or_init(Slot::here(), || std::thread::current().id()), std::thread::current().id());
     }
 }

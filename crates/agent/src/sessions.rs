@@ -387,6 +387,9 @@ impl<V: View> Sessions<V> {
             return Err(CommandError::Store("the server is shutting down".into()));
         }
         let kit = &self.shared.kit;
+        // Whoever opens one is about to say something.
+        kit.tokens.with.prepare();
+        kit.models.prepare();
         let (id, kept) = (birth.id.clone(), birth.kept);
         let Some(opened) = kit.log_of(kept).open(&id, OpenMode::OrCreate).await? else {
             return Err(CommandError::Store("the session cannot be made".into()));

@@ -3,8 +3,9 @@
 //! Every provider has its own; OpenAI's `o200k` stands for all of them, and where a provider says
 //! what a call took, that is what counts. The work is bounded: of a long text samples are counted.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use polyloop_session::context::Overhead;
 use polyloop_session::item::Part;
@@ -23,10 +24,16 @@ const SAMPLE_BYTES: usize = COUNTED_BYTES_MAX / SAMPLES;
 /// Shorter texts are counted where they are met; longer ones beside the session's own work.
 const INLINE_BYTES_MAX: usize = 4 * 1024;
 
+/// Instructions whose counts are kept.
+const RECENT_MAX: usize = 8;
+
 /// Counts the tokens of a text.
 pub trait Tokens: Send + Sync + 'static {
     /// May take its time while it is not ready.
     fn count(&self, text: &str) -> u64;
+
+    /// Something is about to be counted: what that takes may be made ready.
+    fn prepare(&self) {}
 
     fn is_ready(&self) -> bool {
         true
@@ -47,49 +54,60 @@ impl Tokens for Rough {
 pub struct Counted {
     pub with: Arc<dyn Tokens>,
     tools: Arc<OnceLock<u64>>,
+    /// Sessions of one folder have the same instructions; the last ones count first.
+    recent: Arc<Mutex<VecDeque<(Text, u64)>>>,
 }
 
 impl Counted {
     pub fn by(with: Arc<dyn Tokens>) -> Counted {
-        Counted { with, tools: Arc::default() }
+        Counted { with, tools: Arc::default(), recent: Arc::default() }
     }
 
     /// Counts what stands in every prompt, beside the session's own work.
     pub async fn overhead(&self, instructions: Text, tools: Arc<[ToolSpec]>) -> Overhead {
+        if let (Some(tools), Some(instructions)) = (self.tools.get(), self.known(&instructions)) {
+            return Overhead { instructions, tools: *tools };
+        }
         let (this, rough) = (self.clone(), estimate_tokens(instructions.len()));
-        let counted = tokio::task::spawn_blocking(move || {
-            let instructions = this.with.count(&instructions);
-            Overhead { instructions, tools: this.of_tools(&tools) }
+        let counted = tokio::task::spawn_blocking(move || Overhead {
+            instructions: this.of_instructions(instructions),
+            tools: this.of_tools(&tools),
         });
         counted.await.unwrap_or(Overhead { instructions: rough, tools: 0 })
+    }
+
+    fn of_instructions(&self, text: Text) -> u64 {
+        let counted = self.with.count(&text);
+        let mut recent = self.recent();
+        recent.truncate(RECENT_MAX - 1);
+        recent.push_front((text, counted));
+        counted
+    }
+
+    fn known(&self, text: &Text) -> Option<u64> {
+        self.recent().iter().find(|(known, _)| known == text).map(|(_, counted)| *counted)
+    }
+
+    fn recent(&self) -> MutexGuard<'_, VecDeque<(Text, u64)>> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// They are the same for every session of a server.
     fn of_tools(&self, tools: &[ToolSpec]) -> u64 {
         let schema = |tool: &ToolSpec| {
-            let text = format!("{} {} {}", tool.name, tool.description, tool.parameters);
+            let text = format!("{} {} {}", tool.name, tool.description, tool.parameters.json());
             self.with.count(&text)
         };
         *self.tools.get_or_init(|| tools.iter().map(schema).sum())
     }
 }
 
-/// OpenAI's `o200k`. Its vocabulary is unpacked when the first text is counted, which takes a
-/// moment.
+/// OpenAI's `o200k`. Its vocabulary is unpacked when the first text is counted, or is about to be:
+/// that takes a moment, and far more memory than an idle server has.
 pub struct O200k;
 
 /// Whether its vocabulary is there.
 static UNPACKED: AtomicBool = AtomicBool::new(false);
-
-impl O200k {
-    /// Unpacks its vocabulary beside whatever else is begun; who counts before that is done, waits.
-    pub fn unpacking() -> Arc<dyn Tokens> {
-        let unpack = std::thread::Builder::new().name("vocabulary".to_owned());
-        // If there is no thread for it, the first count does it.
-        let _ = unpack.spawn(|| O200k.count("."));
-        Arc::new(O200k)
-    }
-}
 
 impl Tokens for O200k {
     fn count(&self, text: &str) -> u64 {
@@ -106,6 +124,16 @@ impl Tokens for O200k {
         }
         let whole = u128::from(counted) * text.len() as u128 / u128::from(bytes.max(1));
         u64::try_from(whole).unwrap_or(u64::MAX)
+    }
+
+    /// Who counts before that is done, waits.
+    fn prepare(&self) {
+        static BEGUN: Once = Once::new();
+        BEGUN.call_once(|| {
+            let unpack = std::thread::Builder::new().name("vocabulary".to_owned());
+            // If there is no thread for it, the first count does it.
+            let _ = unpack.spawn(|| O200k.count("."));
+        });
     }
 
     fn is_ready(&self) -> bool {

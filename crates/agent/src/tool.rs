@@ -3,8 +3,9 @@
 //! A tool declares what a call would do (`judge`) apart from doing it (`run`); whether it may run
 //! is decided by `session::policy` and by people, never here.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
@@ -33,10 +34,12 @@ pub mod ls;
 mod memory;
 pub mod move_file;
 pub mod multiedit;
+mod own;
 pub mod read;
 pub mod recall;
 pub mod remember;
 pub(crate) mod revert;
+mod schema;
 pub mod search_memories;
 pub mod skill;
 pub(crate) mod skills;
@@ -48,6 +51,7 @@ pub mod web_fetcher;
 pub mod write_file;
 
 pub use files::TEXT_BYTES_MAX;
+pub use schema::Schema;
 pub use touches::Touches;
 
 /// What a tool tells the model about itself.
@@ -56,7 +60,7 @@ pub struct ToolSpec {
     pub name: &'static str,
     pub description: &'static str,
     /// JSON Schema of the arguments.
-    pub parameters: serde_json::Value,
+    pub parameters: Schema,
 }
 
 pub trait Tool: Send + Sync + 'static {
@@ -136,8 +140,8 @@ pub struct Place {
     pub todos: Option<PathBuf>,
     /// Those of the user who began the turn.
     pub memories: UserMemories,
-    /// The server's own files: refused in every mode.
-    pub forbidden: Vec<PathBuf>,
+    /// The server's own files: refused in every mode, by whatever name.
+    pub forbidden: Arc<[PathBuf]>,
     /// What the operator always allows, asks about or denies.
     pub rules: Arc<Rules>,
     /// Where patches are written down before they are applied, so that a kill cannot tear one.
@@ -224,5 +228,7 @@ pub fn reading(of: &[ToolSpec]) -> Arc<[ToolSpec]> {
 }
 
 pub fn find(name: &str) -> Option<&'static dyn Tool> {
-    ALL.iter().copied().find(|tool| tool.spec().name == name)
+    let named = || ALL.iter().map(|tool| (tool.spec().name, *tool)).collect();
+    static NAMED: OnceLock<HashMap<&str, &dyn Tool>> = OnceLock::new();
+    NAMED.get_or_init(named).get(name).copied()
 }

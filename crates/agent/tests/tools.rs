@@ -178,7 +178,7 @@ impl Ground {
             outputs: Some(cwd.join("store/outputs")),
             todos: Some(cwd.with_file_name("todos").join("s.md")),
             memories: Memories::unkept().unwrap().of(None),
-            forbidden: vec![cwd.join("store")],
+            forbidden: [cwd.join("store")].into(),
             journal: Some(Journal::open(&cwd.join("store/patches")).unwrap()),
             cwd,
             rules: Default::default(),

@@ -14,7 +14,7 @@ use polyloop_agent::model::api::Api;
 use polyloop_agent::model::completions::Completions;
 use polyloop_agent::model::gemini::Gemini;
 use polyloop_agent::model::gemini::account::Account;
-use polyloop_agent::model::http::{self, Proxies};
+use polyloop_agent::model::http::{Proxies, Road};
 use polyloop_agent::model::offline::{OFFLINE_NAME, Offline};
 use polyloop_agent::model::remote::{Auth, Endpoint, Remote};
 use polyloop_agent::model::responses::Responses;
@@ -38,6 +38,7 @@ pub struct Served {
     openai: Option<Arc<Endpoint>>,
     anthropic: Option<Arc<Endpoint>>,
     google: Option<Arc<Endpoint>>,
+    road: Road,
 }
 
 /// One model that can be asked for.
@@ -59,7 +60,7 @@ impl Served {
     /// Makes ready what the configuration has keys for.
     pub fn open(config: &config::Model) -> Result<Served, String> {
         let proxies = proxies(&config.proxy);
-        let clients = Arc::new(http::Clients::new(&proxies)?);
+        let road = Road::new(&proxies)?;
         let hidden: Vec<Secret> = [&proxies.https, &proxies.http]
             .into_iter()
             .flatten()
@@ -74,7 +75,7 @@ impl Served {
                 auth,
                 key_from: access.key.as_ref().map_or_else(|| key_name(provider), |k| k.variable),
                 hidden: hidden.clone(),
-                clients: clients.clone(),
+                road: road.clone(),
                 idle_time_max: config.idle_timeout,
             })))
         };
@@ -84,6 +85,7 @@ impl Served {
             google: endpoint(Provider::Google)?,
             table: config.table()?,
             config: config.clone(),
+            road,
         })
     }
 
@@ -173,6 +175,10 @@ pub fn proxies(config: &config::Proxy) -> Proxies {
 impl Models for Served {
     fn preset(&self) -> Arc<dyn Model> {
         self.find(&self.config.name).unwrap_or_else(|_| Arc::new(Offline::new()))
+    }
+
+    fn prepare(&self) {
+        self.road.prepare();
     }
 
     fn find(&self, name: &str) -> Result<Arc<dyn Model>, String> {

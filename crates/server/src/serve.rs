@@ -77,16 +77,22 @@ pub async fn run(
     port: PortChoice,
     ready: impl FnOnce(&Ready),
 ) -> Result<(), String> {
-    let probed = tokio::task::spawn_blocking(|| probe(&Helper::this_program())).await;
+    // A process of its own, which takes its time: the stores are opened meanwhile.
+    let probing = tokio::task::spawn_blocking(|| probe(&Helper::this_program()));
+    let opening = async {
+        let models = Served::open(&config.model)?;
+        let offers = models.offers();
+        kit(&config, models).await.map(|kit| (kit, offers))
+    };
+    let (opened, probed) = tokio::join!(opening, probing);
+    let (mut kit, offers) = opened?;
     let sandbox = probed.map_err(|error| error.to_string())?;
+    kit.places.common.sandbox = sandbox.is_available();
     if let Availability::NotAvailable(why) = &sandbox {
         tracing::warn!(
             "no sandbox: {why}; commands that may change something ask, also in full-auto"
         );
     }
-    let models = Served::open(&config.model)?;
-    let offers = models.offers();
-    let kit = kit(&config, models, sandbox.is_available()).await?;
     let todos = match &config.todos_store {
         Some(dir) => Some(Todos::open(dir).map_err(|error| {
             format!("TODOS_STORE_PATH: {} cannot be used: {error}", dir.display())
@@ -251,7 +257,8 @@ async fn turn_away(mut stream: TcpStream) {
     let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(answer.as_bytes())).await;
 }
 
-async fn kit(config: &Config, models: Served, sandbox: bool) -> Result<Kit, String> {
+/// Whether there is a sandbox is not known yet.
+async fn kit(config: &Config, models: Served) -> Result<Kit, String> {
     let log: Arc<dyn Log> = match &config.session_store {
         Some(dir) => {
             let files = Files::open(dir, FileCodec::shared());
@@ -308,7 +315,7 @@ async fn kit(config: &Config, models: Served, sandbox: bool) -> Result<Kit, Stri
         });
         forbidden.extend(beside);
     }
-    let mut places = places(config, forbidden, rules, sandbox, memories)?;
+    let mut places = places(config, forbidden, rules, memories)?;
     places.common.journal = journal;
     Ok(Kit {
         limits: polyloop_session::Limits {
@@ -338,7 +345,7 @@ async fn kit(config: &Config, models: Served, sandbox: bool) -> Result<Kit, Stri
         messages,
         log,
         models: Arc::new(models),
-        tokens: Counted::by(O200k::unpacking()),
+        tokens: Counted::by(Arc::new(O200k)),
         tools,
         approval_timeout: config.approval.timeout,
         sleep_after: SLEEP_AFTER,
@@ -381,7 +388,6 @@ fn places(
     config: &Config,
     forbidden: Vec<PathBuf>,
     rules: Rules,
-    sandbox: bool,
     memories: Memories,
 ) -> Result<Places, String> {
     let private = match config.web_private_addresses {
@@ -399,11 +405,11 @@ fn places(
         outputs: None,
         todos: None,
         memories: memories.of(None),
-        forbidden,
+        forbidden: forbidden.into(),
         rules: Arc::new(rules),
         journal: None,
         command_time_max: config.limits.command_timeout,
-        sandbox,
+        sandbox: false,
         helper: Helper::this_program(),
         web,
     };
@@ -415,5 +421,6 @@ fn places(
 fn instructions(config: &Config) -> Instructions {
     let own = config.instructions_file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
     let (role, rules) = INSTRUCTIONS.split_once("\n\n").unwrap_or((INSTRUCTIONS, ""));
-    Instructions { role: role.into(), rules: rules.into(), own: own.map(Into::into) }
+    let (role, rules, own) = (role.into(), rules.into(), own.map(Into::into));
+    Instructions { role, rules, own, last: Arc::default() }
 }

@@ -117,7 +117,8 @@ fn without_oldest(mut messages: Vec<Message>, room: usize) -> Vec<Message> {
     messages
 }
 
-fn bytes(messages: &[Message]) -> usize {
+/// Of all that they hold, pictures too.
+pub fn bytes(messages: &[Message]) -> usize {
     messages.iter().map(size).sum()
 }
 

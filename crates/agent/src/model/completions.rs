@@ -6,7 +6,7 @@
 
 use super::api::{Api, Decode, Refused};
 use super::table::Card;
-use super::{Failure, Request, openai};
+use super::{Failure, Request, json, openai};
 
 mod calls;
 mod decode;
@@ -45,7 +45,7 @@ impl Api for Completions {
 
     fn encode(&self, request: &Request, model: &str, card: &Card) -> Vec<u8> {
         // Strings, numbers and JSON that has been read: nothing here can fail.
-        serde_json::to_vec(&encode::request(request, model, card)).unwrap_or_default()
+        json::written(&encode::request(request, model, card), request)
     }
 
     fn decoder(&self) -> Box<dyn Decode> {

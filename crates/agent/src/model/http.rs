@@ -5,6 +5,7 @@
 //! that, in the session.
 
 use std::error::Error as _;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use polyloop_session::Heal;
@@ -12,7 +13,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response, redirect};
 
 use super::{CUT_CODE, Failure};
-use crate::rails::{self, Each};
+use crate::rails::{Each, Slot};
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long an unused connection is kept.
@@ -31,30 +32,55 @@ pub struct Proxies {
     pub except: Option<String>,
 }
 
-/// A client for each thread that sessions live on, so that a stream stays on its session's; all
-/// made alike.
-pub struct Clients {
-    proxies: Proxies,
-    first: Client,
-    each: Each<Client>,
+/// A way to others whose client is made when it is first needed: that reads the certificates of
+/// the machine, for which a server that starts has no time and one that is idle no memory.
+#[derive(Clone)]
+pub struct Road(Arc<Made>);
+
+struct Made {
+    make: Box<dyn Fn() -> Result<Client, String> + Send + Sync>,
+    /// One for each thread that sessions live on, so that a stream stays on its session's.
+    made: Each<Result<Client, String>>,
 }
 
-impl Clients {
-    pub fn new(proxies: &Proxies) -> Result<Clients, String> {
-        let first = client(proxies)?;
-        Ok(Clients { proxies: proxies.clone(), first, each: Each::default() })
+impl Road {
+    /// To providers. What cannot be used of the proxies is told at once.
+    pub fn new(proxies: &Proxies) -> Result<Road, String> {
+        builder(proxies).map(drop)?;
+        let proxies = proxies.clone();
+        Ok(Road::by(move || made(builder(&proxies)?)))
     }
 
-    pub fn here(&self) -> &Client {
-        if rails::here().is_none() {
-            return &self.first;
+    pub(crate) fn by(make: impl Fn() -> Result<Client, String> + Send + Sync + 'static) -> Road {
+        Road(Arc::new(Made { make: Box::new(make), made: Each::default() }))
+    }
+
+    /// The error is for people.
+    pub async fn client(&self) -> Result<Client, String> {
+        let here = Slot::here();
+        if let Some(made) = self.0.made.get(here) {
+            return made.clone();
         }
-        // What could be made once can be made again.
-        self.each.get(|| client(&self.proxies).unwrap_or_else(|_| self.first.clone()))
+        let this = self.clone();
+        let made = tokio::task::spawn_blocking(move || this.make(here)).await;
+        made.unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    /// Makes it beside whatever else is done, so that nobody has to wait for it.
+    pub fn prepare(&self) {
+        let here = Slot::here();
+        if self.0.made.get(here).is_none() {
+            let this = self.clone();
+            tokio::task::spawn_blocking(move || this.make(here).map(drop));
+        }
+    }
+
+    fn make(&self, slot: Slot) -> Result<Client, String> {
+        self.0.made.get_or_init(slot, &self.0.make).clone()
     }
 }
 
-pub fn client(proxies: &Proxies) -> Result<Client, String> {
+fn builder(proxies: &Proxies) -> Result<ClientBuilder, String> {
     let builder = Client::builder()
         .user_agent(concat!("polyloop/", env!("CARGO_PKG_VERSION")))
         .redirect(redirect::Policy::none())
@@ -63,8 +89,12 @@ pub fn client(proxies: &Proxies) -> Result<Client, String> {
         .tcp_nodelay(true)
         .connect_timeout(CONNECT_TIME_MAX)
         .pool_idle_timeout(POOL_IDLE_TIME_MAX);
-    let built = proxied(builder, proxies)?.build();
-    built.map_err(|error| format!("the HTTP client cannot be made: {}", chain(&error)))
+    proxied(builder, proxies)
+}
+
+pub(crate) fn made(builder: ClientBuilder) -> Result<Client, String> {
+    let failed = |error| format!("the HTTP client cannot be made: {}", chain(&error));
+    builder.build().map_err(failed)
 }
 
 /// A client that goes through these proxies and no others.

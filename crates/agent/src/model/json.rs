@@ -7,14 +7,21 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use polyloop_session::summary;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
+
+use super::Request;
+use crate::tool::ToolSpec;
 
 /// Of a body that is not JSON, in a fault.
 const TOLD_CHARS_MAX: usize = 200;
 /// Of a provider's own words.
 const WORDS_CHARS_MAX: usize = 500;
+
+/// What is set aside for a request beside its texts.
+const BODY_BYTES_MIN: usize = 4 * 1024;
 
 /// An object whose values have not been looked at yet.
 #[derive(Default)]
@@ -173,6 +180,19 @@ pub(super) fn text(raw: &RawValue) -> Option<String> {
     let quoted = raw.get().starts_with('"');
     let read = || (&mut serde_json::Deserializer::from_str(raw.get())).deserialize_bytes(Lossy);
     quoted.then(read)?.ok()
+}
+
+/// A request's body, in memory that need not grow while it is written.
+pub(super) fn written(body: &impl Serialize, request: &Request) -> Vec<u8> {
+    let tool = |tool: &ToolSpec| tool.description.len() + tool.parameters.json().len();
+    let tools: usize = request.tools.iter().map(tool).sum();
+    let texts = tools + request.instructions.len() + summary::bytes(&request.prompt.messages);
+    // Quotes, line ends and the names of fields take their room.
+    let mut out = Vec::with_capacity(texts + texts / 8 + BODY_BYTES_MIN);
+    match serde_json::to_writer(&mut out, body) {
+        Ok(()) => out,
+        Err(_) => Vec::new(),
+    }
 }
 
 /// JSON without the blanks between its tokens.

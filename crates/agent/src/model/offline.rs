@@ -137,7 +137,7 @@ fn input_tokens(request: &Request) -> u64 {
     let tool_bytes = request
         .tools
         .iter()
-        .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.to_string().len());
+        .map(|tool| tool.name.len() + tool.description.len() + tool.parameters.json().len());
     let bytes = summary::bytes(&request.prompt.messages) + request.instructions.len();
     estimate_tokens(bytes + tool_bytes.sum::<usize>())
 }

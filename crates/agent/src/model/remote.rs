@@ -19,6 +19,7 @@ use reqwest::{RequestBuilder, Response};
 use tokio::time::{Instant, Sleep};
 
 use super::api::{Api, Decode, Refused};
+use super::http::Road;
 use super::secret::Secret;
 use super::sse::Parser;
 use super::table::Card;
@@ -44,7 +45,7 @@ pub struct Endpoint {
     pub key_from: &'static str,
     /// What else must not be seen: the password of a proxy.
     pub hidden: Vec<Secret>,
-    pub clients: Arc<http::Clients>,
+    pub road: Road,
     /// How long a provider may send nothing.
     pub idle_time_max: Duration,
 }
@@ -208,10 +209,15 @@ impl Endpoint {
         rest.split('/').next().unwrap_or(rest).to_owned()
     }
 
+    async fn client(&self) -> Result<Client, Failure> {
+        let made = self.road.client().await;
+        made.map_err(|why| Failure::new(Heal::Never, "unreachable", why))
+    }
+
     /// The beginning of an answer, or why there is none.
     async fn send(&self, body: Vec<u8>, model: &str) -> Result<Response, Failure> {
         let url = format!("{}{}", self.base_url, self.api.path(model));
-        let mut request = self.clients.here().post(url).body(body);
+        let mut request = self.client().await?.post(url).body(body);
         request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         request = request.header(ACCEPT, HeaderValue::from_static("text/event-stream"));
         let request = self.signed(request).await?;
@@ -253,7 +259,7 @@ impl Endpoint {
                 request.header(*name, self.checked(header(secret.expose()))?)
             }
             Auth::Account(tokens) => {
-                let token = tokens.get(self.clients.here()).await?;
+                let token = tokens.get(&self.client().await?).await?;
                 request = request.header(AUTHORIZATION, self.checked(bearer(&token))?);
                 match tokens.quota_project() {
                     Some(project) => request.header("x-goog-user-project", project),
@@ -373,7 +379,7 @@ pub async fn probe(endpoint: &Endpoint) -> Result<Probe, Failure> {
     let host = endpoint.host();
     let asking = async {
         let url = format!("{}{}", endpoint.base_url, endpoint.api.models_path());
-        let request = endpoint.signed(endpoint.clients.here().get(url)).await?;
+        let request = endpoint.signed(endpoint.client().await?.get(url)).await?;
         let response = request.send().await.map_err(|error| http::unreachable(&error, &host))?;
         let status = response.status().as_u16();
         Ok(Probe { status, models: listed(response).await })

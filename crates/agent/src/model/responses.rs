@@ -6,7 +6,7 @@
 
 use super::api::{Api, Decode, Refused};
 use super::table::Card;
-use super::{Failure, Request, openai};
+use super::{Failure, Request, json, openai};
 
 mod decode;
 mod encode;
@@ -47,7 +47,7 @@ impl Api for Responses {
 
     fn encode(&self, request: &Request, model: &str, card: &Card) -> Vec<u8> {
         // Strings, numbers and JSON that has been read: nothing here can fail.
-        serde_json::to_vec(&encode::request(request, model, card)).unwrap_or_default()
+        json::written(&encode::request(request, model, card), request)
     }
 
     fn decoder(&self) -> Box<dyn Decode> {

@@ -25,13 +25,13 @@ const COMMIT_CHARS: usize = 12;
 
 /// In words; nothing if the folder is in no work tree of Git.
 pub(super) fn checked_out(place: &Place) -> Option<String> {
+    // Most folders have none: a look at each name is all they cost.
+    let named = place.cwd.ancestors().map(|dir| dir.join(".git"));
+    let mut named = named.filter(|git| git.symlink_metadata().is_ok()).peekable();
+    named.peek()?;
     let top = Top { root: Root::open(Path::new("/")).ok()?, place };
     // As git goes: what is found first counts, usable or not.
-    let mut found = place.cwd.ancestors().filter_map(|dir| {
-        let git = dir.join(".git");
-        top.look(&git).map(|stat| (git, stat))
-    });
-    let (git, stat) = found.next()?;
+    let (git, stat) = named.find_map(|git| top.look(&git).map(|stat| (git, stat)))?;
     let git = match FileType::from_raw_mode(stat.st_mode) {
         FileType::Directory => git,
         FileType::RegularFile => top.named_by(&git)?,

@@ -14,7 +14,7 @@ use polyloop_session::policy::{Effect, Judgement, Key, Risk};
 use polyloop_session::shown::visible;
 use serde_json::Value;
 
-use super::{Place, Progress, Run, Tool, ToolSpec};
+use super::{Place, Progress, Run, Tool, ToolSpec, own};
 use crate::shell::{Judged, Scope};
 
 mod environment;
@@ -67,7 +67,7 @@ impl Tool for Bash {
             },
             "required": ["command"],
         });
-        ToolSpec { name: "bash", description: DESCRIPTION, parameters }
+        ToolSpec { name: "bash", description: DESCRIPTION, parameters: parameters.into() }
     }
 
     fn may_read(&self) -> bool {
@@ -271,7 +271,5 @@ pub(super) fn refused(effect: Effect, name: &str, why: &str) -> Judgement {
 
 /// Whether a path, links followed, is one of the server's own files.
 pub(crate) fn is_forbidden(real: &Path, place: &Place) -> bool {
-    place.forbidden.iter().any(|own| {
-        real.starts_with(own) || own.canonicalize().is_ok_and(|own| real.starts_with(own))
-    })
+    own::holds(&place.forbidden, real)
 }

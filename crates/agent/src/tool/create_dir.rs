@@ -30,7 +30,7 @@ impl Tool for CreateDir {
             },
             "required": ["path"],
         });
-        ToolSpec { name: "create_dir", description: DESCRIPTION, parameters }
+        ToolSpec { name: "create_dir", description: DESCRIPTION, parameters: parameters.into() }
     }
 
     fn judge<'a>(

@@ -47,7 +47,7 @@ impl Tool for DeleteFile {
             },
             "required": ["path"],
         });
-        ToolSpec { name: "delete_file", description: DESCRIPTION, parameters }
+        ToolSpec { name: "delete_file", description: DESCRIPTION, parameters: parameters.into() }
     }
 
     fn judge<'a>(

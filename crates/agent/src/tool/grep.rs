@@ -64,7 +64,7 @@ impl Tool for Grep {
             },
             "required": ["pattern"],
         });
-        ToolSpec { name: "grep", description: DESCRIPTION, parameters }
+        ToolSpec { name: "grep", description: DESCRIPTION, parameters: parameters.into() }
     }
 
     fn may_read(&self) -> bool {

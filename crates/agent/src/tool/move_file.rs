@@ -39,7 +39,7 @@ impl Tool for MoveFile {
             },
             "required": ["source", "target"],
         });
-        ToolSpec { name: "move_file", description: DESCRIPTION, parameters }
+        ToolSpec { name: "move_file", description: DESCRIPTION, parameters: parameters.into() }
     }
 
     fn judge<'a>(

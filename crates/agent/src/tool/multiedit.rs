@@ -34,7 +34,7 @@ impl Tool for MultiEdit {
             },
             "required": ["path", "edits"],
         });
-        ToolSpec { name: "multiedit", description: DESCRIPTION, parameters }
+        ToolSpec { name: "multiedit", description: DESCRIPTION, parameters: parameters.into() }
     }
 
     fn judge<'a>(

@@ -71,7 +71,7 @@ impl Tool for WebFetcher {
             },
             "required": ["url"],
         });
-        ToolSpec { name: NAME, description: DESCRIPTION, parameters }
+        ToolSpec { name: NAME, description: DESCRIPTION, parameters: parameters.into() }
     }
 
     /// Looks nothing up: a name that is asked for leaves the machine already.

@@ -38,7 +38,7 @@ impl Tool for WriteFile {
             },
             "required": ["path", "content"],
         });
-        ToolSpec { name: "write_file", description: DESCRIPTION, parameters }
+        ToolSpec { name: "write_file", description: DESCRIPTION, parameters: parameters.into() }
     }
 
     fn judge<'a>(

@@ -130,7 +130,7 @@ fn protected() {
 fn forbidden() {
     let mut ground = ground("allow path sub\n");
     let own = ground.cwd().join("sub/deep/own.db");
-    let forbidden = vec![own.clone()];
+    let forbidden = [own.clone()].into();
     ground.place = Arc::new(Place { forbidden, ..(*ground.place).clone() });
     for there in [false, true] {
         if there {

@@ -258,7 +258,7 @@ pub fn serve(world: &str, list: &str, how: &str) {
         outputs: None,
         todos: None,
         memories: Memories::unkept().unwrap().of(None),
-        forbidden: Vec::new(),
+        forbidden: [].into(),
         journal: None,
         cwd,
         rules: Default::default(),

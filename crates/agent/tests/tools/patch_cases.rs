@@ -139,7 +139,7 @@ impl Home {
             root: Some(Root::open(&inside).unwrap()),
             outputs: None,
             todos: None,
-            forbidden: vec![inside.join("store"), inside.join("token"), top.join("journal")],
+            forbidden: [inside.join("store"), inside.join("token"), top.join("journal")].into(),
             journal: Some(Journal::open(&top.join("journal")).unwrap()),
             sandbox: probe(&helper).is_available(),
             cwd: inside,

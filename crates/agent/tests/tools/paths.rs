@@ -20,6 +20,7 @@ pub const ALL: &[Test] = &[
     ("a_link_inside_is_followed_for_reading_alone", links_inside),
     ("a_rule_about_a_links_name_holds_for_who_goes_by_it", ruled_links),
     ("the_servers_own_files_are_refused_in_every_mode", forbidden),
+    ("the_servers_own_files_are_refused_by_every_name", forbidden_names),
     ("protected_paths_are_asked_about_also_before_they_exist", protected),
     ("names_that_are_none_are_refused", bad_names),
     ("nothing_is_expanded_or_decoded", literal_names),
@@ -258,6 +259,36 @@ fn forbidden() {
         assert!(ended.output.contains('f') && !ended.output.contains("log"), "{}", ended.output);
         assert!(!ended.output.contains("  store"), "{}", ended.output);
     }
+}
+
+/// Whatever was done to the way that leads to them since the turn began.
+fn forbidden_names() {
+    let mut ground = Ground::new();
+    fs::create_dir_all(ground.cwd().join("kept/deep")).unwrap();
+    ground.write("kept/key", "old\n");
+    ground.write("kept/deep/f", "old\n");
+    symlink("kept", ground.cwd().join("way")).unwrap();
+    let forbidden = ["way/key", "way/deep"].map(|own| ground.cwd().join(own)).into();
+    ground.place = Arc::new(Place { forbidden, ..(*ground.place).clone() });
+    let refuses = |path: &&str| {
+        let why = refused(&ground, "read", call("read", path));
+        assert!(why.contains("server's own files"), "{path}: {why}");
+    };
+    ["way/key", "kept/key", "kept/deep/f"].iter().for_each(refuses);
+    let (kept, moved) = (ground.cwd().join("kept"), ground.cwd().join("moved"));
+    fs::rename(&kept, &moved).unwrap();
+    fs::remove_file(ground.cwd().join("way")).unwrap();
+    symlink("moved", ground.cwd().join("way")).unwrap();
+    ["way/key", "moved/key", "moved/deep/f", "moved/deep/new"].iter().for_each(refuses);
+    // The way is a directory now, and where it was is a link to it.
+    fs::remove_file(ground.cwd().join("way")).unwrap();
+    fs::rename(&moved, ground.cwd().join("way")).unwrap();
+    symlink("way", &moved).unwrap();
+    ["way/key", "moved/key", "moved/deep/f"].iter().for_each(refuses);
+    fs::hard_link(ground.cwd().join("way/key"), ground.cwd().join("second")).unwrap();
+    refuses(&"second");
+    ground.write("way/other", "old\n");
+    assert_eq!(ground.finish(tool("read"), call("read", "way/other")).end, End::Whole);
 }
 
 fn protected() {

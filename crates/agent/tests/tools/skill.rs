@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::sync::Arc;
 
 use polyloop_agent::place::Instructions;
 use polyloop_agent::tool::TEXT_BYTES_MAX;
@@ -168,7 +169,8 @@ fn long() {
 
 fn told() {
     let ground = Ground::new();
-    let instructions = Instructions { role: "ROLE".into(), rules: "RULES".into(), own: None };
+    let (role, rules, own, last) = ("ROLE".into(), "RULES".into(), None, Arc::default());
+    let instructions = Instructions { role, rules, own, last };
     let without = instructions.for_turn(&ground.place).to_string();
     assert!(!without.contains("Skills"), "{without}");
     add(&ground, ".polyloop/skills/ship.md", "---\ndescription: Ships\u{200b} it\n---\n");

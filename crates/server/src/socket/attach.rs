@@ -265,7 +265,7 @@ pub fn tool_infos(specs: &[polyloop_agent::tool::ToolSpec]) -> std::sync::Arc<[T
     let info = |spec: &polyloop_agent::tool::ToolSpec| ToolInfo {
         name: spec.name.into(),
         description: spec.description.into(),
-        parameters: spec.parameters.clone(),
+        parameters: spec.parameters.value(),
     };
     specs.iter().map(info).collect()
 }

@@ -50,7 +50,7 @@ pub(super) fn body(request: &Request, model: &str, card: &Card) -> Vec<u8> {
     mark(system.last_mut());
     let body =
         Body { model, max_tokens, stream: true, thinking, tool_choice, tools, system, messages };
-    serde_json::to_vec(&body).unwrap_or_default()
+    json::written(&body, request)
 }
 
 fn is_summarised(prompt: &Prompt) -> bool {
@@ -98,7 +98,7 @@ fn tools(request: &Request) -> (Vec<Tool<'_>>, Option<ToolChoice>) {
     let mut tool_choice = None;
     if tools.is_empty() {
         for name in used(&request.prompt) {
-            let (description, input_schema) = ("", Cow::Owned(json!({"type": "object"})));
+            let (description, input_schema) = ("", Cow::Owned(json!({"type": "object"}).into()));
             tools.push(Tool { name, description, input_schema, cache_control: None });
             tool_choice = Some(ToolChoice::None);
         }

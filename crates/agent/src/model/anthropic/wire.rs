@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::model::json::Fields;
+use crate::tool::Schema;
 
 /// What changes least comes first, so that requests begin alike.
 #[derive(Serialize)]
@@ -48,7 +49,7 @@ pub(super) struct Tool<'a> {
     pub name: &'a str,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub description: &'a str,
-    pub input_schema: Cow<'a, serde_json::Value>,
+    pub input_schema: Cow<'a, Schema>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_control: Option<CacheControl>,
 }

@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::model::json::Fields;
+use crate::tool::Schema;
 
 #[derive(Serialize)]
 pub struct Request<'a> {
@@ -27,7 +27,7 @@ pub struct StreamOptions {
 #[derive(Serialize)]
 #[serde(tag = "type", content = "function", rename_all = "snake_case")]
 pub enum Tool<'a> {
-    Function { name: &'a str, description: &'a str, parameters: &'a Value },
+    Function { name: &'a str, description: &'a str, parameters: &'a Schema },
 }
 
 #[derive(Serialize)]

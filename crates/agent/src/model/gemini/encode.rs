@@ -37,7 +37,7 @@ pub(super) fn body(request: &Request, model: &str, card: &Card) -> Vec<u8> {
         tools: tools(request),
         contents: contents(&request.prompt, wants_signatures(model), card),
     };
-    serde_json::to_vec(&body).unwrap_or_default()
+    json::written(&body, request)
 }
 
 fn tools(request: &Request) -> Vec<Tools<'_>> {

@@ -1,10 +1,10 @@
 //! What a request to Gemini is made of. Answers are read field by field, in `decode`.
 
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::model::json::Fields;
+use crate::tool::Schema;
 
 /// What changes least comes first, so that requests begin alike.
 #[derive(Serialize)]
@@ -51,7 +51,7 @@ pub(super) struct Declaration<'a> {
     pub name: &'a str,
     pub description: &'a str,
     /// Takes JSON Schema; `parameters` would take a dialect of it.
-    pub parameters_json_schema: &'a Value,
+    pub parameters_json_schema: &'a Schema,
 }
 
 #[derive(Serialize)]

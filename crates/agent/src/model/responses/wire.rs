@@ -2,10 +2,10 @@
 //! session, and what is in it only grows.
 
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::model::json::Fields;
+use crate::tool::Schema;
 
 #[derive(Serialize)]
 pub struct Request<'a> {
@@ -39,7 +39,7 @@ pub enum Tool<'a> {
     Function {
         name: &'a str,
         description: &'a str,
-        parameters: &'a Value,
+        parameters: &'a Schema,
         /// Strict is the interface's default, and takes no optional arguments.
         strict: bool,
     },

@@ -25,7 +25,7 @@ impl Interface {
     pub fn tools(&self) -> Arc<[ToolSpec]> {
         let schema = |field: &str| {
             let properties = json!({field: {"type": "string"}});
-            json!({"type": "object", "properties": properties, "required": [field]})
+            json!({"type": "object", "properties": properties, "required": [field]}).into()
         };
         let [bash, patch] = self.tools;
         let bash = ToolSpec { name: "bash", description: bash, parameters: schema("command") };

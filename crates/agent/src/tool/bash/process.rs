@@ -368,7 +368,7 @@ fn sandbox(place: &Place) -> Sandbox {
     let mut sandbox = Sandbox::new(vec![place.cwd.clone()]);
     sandbox.read_only = protected::held(&place.cwd);
     let home = std::env::var_os("HOME").map(PathBuf::from);
-    sandbox.hidden = place.forbidden.clone();
+    sandbox.hidden = place.forbidden.to_vec();
     sandbox.hidden.extend(secrets(home.as_deref(), &place.cwd));
     sandbox.hidden.extend(place.rules.denied_paths(&place.cwd));
     sandbox

@@ -104,7 +104,7 @@ impl<'a> Tree<'a> {
     pub(crate) fn new(target: &'a Target, place: &'a Place, watch: &'a Watch) -> Tree<'a> {
         let start = target.real.clone();
         let mut closed: Vec<PathBuf> = SYSTEM_DIRECTORIES.iter().map(PathBuf::from).collect();
-        for own in &place.forbidden {
+        for own in place.forbidden.iter() {
             closed.extend(own.canonicalize().ok());
             closed.push(own.clone());
         }

@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Client, Url, redirect};
+use reqwest::{Client, ClientBuilder, Url, redirect};
 
 use super::address::{is_here, private};
-use crate::model::http::{Proxies, proxied};
+use crate::model::http::{Proxies, Road, made, proxied};
 
 const USER_AGENT: &str = concat!("Polyloop/", env!("CARGO_PKG_VERSION"));
 
@@ -55,9 +55,9 @@ struct Inner {
     private: PrivateAddresses,
     limits: Limits,
     proxies: Hosts,
-    client: Client,
+    road: Road,
     /// Never connects to this machine.
-    client_away: Client,
+    road_away: Road,
     /// The port that the server itself listens on; 0 until it does.
     own_port: AtomicU16,
 }
@@ -83,24 +83,18 @@ impl Reach {
         private: PrivateAddresses,
         limits: Limits,
     ) -> Result<Reach, String> {
+        proxied(Client::builder(), proxies).map(drop)?;
         let hosts = Hosts::of(proxies);
-        let client = |here: Here| {
-            let guard = Guard { private, here, proxies: hosts.names.clone() };
-            let builder = Client::builder()
-                .user_agent(USER_AGENT)
-                .redirect(redirect::Policy::none())
-                .retry(reqwest::retry::never())
-                .referer(false)
-                .connect_timeout(limits.connect_time_max)
-                // No connection outlives its call.
-                .pool_max_idle_per_host(0)
-                .dns_resolver(guard);
-            let built = proxied(builder, proxies)?.build();
-            built.map_err(|error| format!("the HTTP client cannot be made: {error}"))
+        let road = |here: Here| {
+            let (proxies, names) = (proxies.clone(), hosts.names.clone());
+            Road::by(move || {
+                let guard = Guard { private, here, proxies: names.clone() };
+                made(proxied(builder(limits, guard), &proxies)?)
+            })
         };
-        let (client, client_away) = (client(Here::Allowed)?, client(Here::Refused)?);
+        let (road, road_away) = (road(Here::Allowed), road(Here::Refused));
         let own_port = AtomicU16::new(0);
-        let inner = Inner { private, limits, proxies: hosts, client, client_away, own_port };
+        let inner = Inner { private, limits, proxies: hosts, road, road_away, own_port };
         Ok(Reach(Arc::new(inner)))
     }
 
@@ -133,7 +127,7 @@ impl Reach {
     }
 
     /// The client to fetch it with, unless it is refused.
-    pub(super) async fn client(&self, url: &Url) -> Result<&Client, String> {
+    pub(super) async fn client(&self, url: &Url) -> Result<Client, String> {
         self.check_words(url)?;
         let here = self.here(url);
         if self.0.proxies.serve(url)
@@ -143,10 +137,11 @@ impl Reach {
         {
             check(host, &addresses, self.0.private, here).map_err(|refused| refused.to_string())?;
         }
-        Ok(match here {
-            Here::Allowed => &self.0.client,
-            Here::Refused => &self.0.client_away,
-        })
+        let road = match here {
+            Here::Allowed => &self.0.road,
+            Here::Refused => &self.0.road_away,
+        };
+        road.client().await
     }
 
     fn here(&self, url: &Url) -> Here {
@@ -156,6 +151,18 @@ impl Reach {
             Some(_) | None => Here::Allowed,
         }
     }
+}
+
+fn builder(limits: Limits, guard: Guard) -> ClientBuilder {
+    Client::builder()
+        .user_agent(USER_AGENT)
+        .redirect(redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .referer(false)
+        .connect_timeout(limits.connect_time_max)
+        // No connection outlives its call.
+        .pool_max_idle_per_host(0)
+        .dns_resolver(guard)
 }
 
 impl Hosts {

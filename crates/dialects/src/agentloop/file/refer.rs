@@ -14,12 +14,25 @@ const REFERRED_BYTES_MIN: usize = 128;
 
 /// Replaces texts of the event that stand in the message, or earlier in the event.
 pub(super) fn shorten(event: &mut Value, data: &Value) {
+    // Most events have no long text, and whatever stands in the message changes nothing then.
+    if !has_long_text(event) {
+        return;
+    }
     let mut known = Vec::new();
     collect(data, "", &mut known);
     let inside = event.clone();
     let mut own = Vec::new();
     collect(&inside, "@", &mut own);
     replace(event, "@", &known, &own);
+}
+
+fn has_long_text(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.len() >= REFERRED_BYTES_MIN,
+        Value::Array(items) => items.iter().any(has_long_text),
+        Value::Object(fields) => fields.values().any(has_long_text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 fn collect(value: &Value, at: &str, known: &mut Vec<(String, String)>) {

@@ -1,0 +1,49 @@
+//! What a tool's arguments look like, as JSON Schema: a text that is written once, since it goes
+//! into every request of every session.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// Cheap to clone and to write.
+#[derive(Clone)]
+pub struct Schema(Arc<RawValue>);
+
+impl Schema {
+    /// Compact.
+    pub fn json(&self) -> &str {
+        self.0.get()
+    }
+
+    pub fn value(&self) -> Value {
+        serde_json::from_str(self.json()).unwrap_or_default()
+    }
+}
+
+impl From<Value> for Schema {
+    fn from(value: Value) -> Schema {
+        // A value can always be written.
+        Schema(to_raw_value(&value).unwrap_or_default().into())
+    }
+}
+
+impl Serialize for Schema {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(to)
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Schema) -> bool {
+        self.json() == other.json()
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.json())
+    }
+}
