@@ -17,9 +17,11 @@ use rustix::process::{
     set_parent_process_death_signal, setsid,
 };
 
-use crate::confine::Confined;
+use crate::confine::{Confined, Prepared};
 use crate::tree::{Tree, signal_fd, timespec};
-use crate::{CHECK_ARG, Confinement, Exit, HELPER_ARG, Job, Outcome, keeper, probe};
+use crate::{
+    CHECK_ARG, Confinement, Exit, HELPER_ARG, Job, Network, Outcome, PREPARED_ARG, keeper, probe,
+};
 
 /// Linux numbers its signals from 1 to this.
 const SIGNAL_MAX: libc::c_int = 64;
@@ -34,26 +36,31 @@ pub fn become_helper_if_asked() {
         Some(arg) if arg == CHECK_ARG => probe::check_from_inside(),
         _ => return,
     }
-    let outcome = run_job().unwrap_or_else(Outcome::not_started);
+    let prepared = std::env::args_os().nth(2).is_some_and(|arg| arg == PREPARED_ARG);
+    let outcome = run_job(prepared).unwrap_or_else(Outcome::not_started);
     // If the server has gone there is nobody left to tell, and nothing left to do either.
     let _ = io::stderr().write_all(&outcome.encode());
     std::process::exit(0);
 }
 
 /// The whole life of a job; the error says why it was not started.
-fn run_job() -> Result<Outcome, String> {
+fn run_job(prepared: bool) -> Result<Outcome, String> {
     let no_helper = |error| format!("the helper process cannot be set up: {error}");
     let watch = Watch::set_up().map_err(no_helper)?;
     let mut control = own_copy(&io::stdin()).map(File::from).map_err(no_helper)?;
+    // If it cannot be had, that is told when a job needs it.
+    let prepared = prepared.then(|| Prepared::new(Network::Off)).and_then(Result::ok);
     let job = Job::receive(&mut control)?;
     let confined = match &job.confinement {
         Confinement::None => None,
-        Confinement::Sandbox(sandbox) => Some(Confined::start(&job, sandbox)?),
+        Confinement::Sandbox(sandbox) => Some(Confined::start(prepared, &job, sandbox)?),
     };
     let command = match &confined {
         None => start(&job)?,
         Some(confined) => confined.init(),
     };
+    // If this fails, the output ends when the helper does.
+    let _ = let_go_of_output();
     let tree = Tree::new(command, watch.ends);
 
     let exit = supervise(&job, &tree, &control, &watch.stop_signals);
@@ -123,6 +130,14 @@ fn take_over_signals() -> io::Result<()> {
 /// A descriptor of our own for one of the standard streams, closed on exec.
 fn own_copy(stream: &impl AsFd) -> io::Result<OwnedFd> {
     stream.as_fd().try_clone_to_owned()
+}
+
+/// Puts nothing in the place of our stdout, so that the output ends when the last of those has ended
+/// who write to it.
+pub(crate) fn let_go_of_output() -> io::Result<()> {
+    let nothing = File::options().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    Ok(())
 }
 
 /// Starts the command; when this returns, it runs the new program in a session of its own.

@@ -10,6 +10,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::{Confinement, Exit, JOB_BYTES_MAX, Job, Outcome};
@@ -80,6 +81,39 @@ impl Job {
     }
 }
 
+/// A job for the first process of a sandbox, with what it cannot find out itself.
+pub(crate) struct Order<'a> {
+    pub(crate) job: &'a Job,
+    /// The sockets that there are outside; see `confine/sockets.rs`.
+    pub(crate) sockets: &'a [PathBuf],
+}
+
+impl Order<'_> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut order = self.job.encode();
+        let mut sockets = Vec::new();
+        put_number(&mut sockets, self.sockets.len() as u64);
+        for path in self.sockets {
+            put_bytes(&mut sockets, path.as_os_str());
+        }
+        put_number(&mut order, sockets.len() as u64);
+        order.append(&mut sockets);
+        order
+    }
+
+    /// Nothing if it is not whole.
+    pub(crate) fn receive(from: &mut impl Read) -> Option<(Job, Vec<PathBuf>)> {
+        let job = Job::receive(from).ok()?;
+        let mut len = [0; 8];
+        from.read_exact(&mut len).ok()?;
+        let mut sockets = Vec::new();
+        from.take(u64::from_le_bytes(len)).read_to_end(&mut sockets).ok()?;
+        let mut fields = Fields(&sockets);
+        let sockets = fields.list(|fields| Some(fields.bytes()?.into()))?;
+        fields.0.is_empty().then_some((job, sockets))
+    }
+}
+
 fn put_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&number.to_le_bytes());
 }
@@ -144,6 +178,15 @@ impl Outcome {
             exit: Exit::Lost(report.trim_end().to_owned()),
             left_behind: 0,
         })
+    }
+
+    /// Whether this is all that the helper will say, before its pipe has ended: the job ran and is
+    /// over. A report with a reason may go on, since that may be of several lines.
+    pub fn is_whole(report: &[u8]) -> bool {
+        match Outcome::decode(report).exit {
+            Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::Stopped => true,
+            Exit::NotStarted(_) | Exit::Lost(_) => false,
+        }
     }
 
     fn parse(report: &str) -> Option<Outcome> {
@@ -230,6 +273,30 @@ mod tests {
         ] {
             let outcome = Outcome { exit, left_behind: 7 };
             assert_eq!(Outcome::decode(&outcome.encode()), outcome);
+        }
+    }
+
+    #[test]
+    fn a_report_is_whole_when_nothing_can_follow() {
+        for exit in [Exit::Code(3), Exit::Signal(9), Exit::TimedOut, Exit::Stopped] {
+            let report = Outcome { exit, left_behind: 12 }.encode();
+            assert!(Outcome::is_whole(&report), "{report:?}");
+            for cut in 0..report.len() {
+                assert!(!Outcome::is_whole(&report[..cut]), "{report:?} cut at {cut}");
+            }
+        }
+        let reason = Outcome::not_started("no such\n".to_owned()).encode();
+        assert!(!Outcome::is_whole(&reason), "another line may follow");
+    }
+
+    #[test]
+    fn an_order_reads_back_whole_or_not_at_all() {
+        let sockets = vec![PathBuf::from("/run/a b"), OsString::from_vec(vec![0xff]).into()];
+        let whole = Order { job: &confined(), sockets: &sockets }.encode();
+        let (job, read) = Order::receive(&mut whole.as_slice()).unwrap();
+        assert_eq!((job.args, read), (confined().args, sockets));
+        for cut in 0..whole.len() {
+            assert!(Order::receive(&mut &whole[..cut]).is_none(), "cut at {cut}");
         }
     }
 

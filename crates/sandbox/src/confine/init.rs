@@ -3,7 +3,8 @@
 //! Never returns to the helper's code, never becomes the command, and keeps no capability once the
 //! command can run.
 
-use std::fs;
+use std::fmt::Display;
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
@@ -20,9 +21,10 @@ use rustix::process::{
 use super::filter::Filter;
 use super::reach::Reach;
 use super::{explained, limits, mounts, tell, word};
-use crate::helper::before_exec;
+use crate::helper::{before_exec, let_go_of_output};
 use crate::tree::{forget_signals, signal_fd};
-use crate::{Exit, Job, Sandbox};
+use crate::wire::Order;
+use crate::{Confinement, Exit, Job, Sandbox};
 
 /// The kernel takes those with the highest score first.
 const OOM_SCORE_WORST: &str = "1000";
@@ -33,36 +35,57 @@ pub(super) enum Failure {
     Command(String),
 }
 
-/// What init learns from the helper, because it cannot find it out any more.
-pub(super) struct Outside {
+/// Who the helper runs as, which cannot be found out any more in a new namespace.
+pub(super) struct User {
     pub(super) user: Uid,
     pub(super) group: Gid,
-    pub(super) sockets: Vec<PathBuf>,
 }
 
-pub(super) fn run(job: &Job, sandbox: &Sandbox, outside: &Outside, pipe: OwnedFd) -> ! {
-    let end = start(job, sandbox, outside, &pipe).and_then(|command| {
-        watch(command).map_err(|error| Failure::Sandbox(format!("watching: {error}")))
-    });
+pub(super) fn run(user: &User, go: File, pipe: &OwnedFd) -> ! {
+    let end = prepare(user).and_then(|()| work(go, pipe));
     // If the helper has gone there is nobody left to tell.
     let _ = match end {
-        Ok(Exit::Signal(signal)) => tell(&pipe, word::SIGNAL, &signal.to_string()),
-        Ok(Exit::Code(code)) => tell(&pipe, word::CODE, &code.to_string()),
+        Ok(Some(Exit::Signal(signal))) => tell(pipe, word::SIGNAL, &signal.to_string()),
+        Ok(Some(Exit::Code(code))) => tell(pipe, word::CODE, &code.to_string()),
         Ok(_) => Ok(()),
-        Err(Failure::Sandbox(why)) => tell(&pipe, word::NO_SANDBOX, &why),
-        Err(Failure::Command(why)) => tell(&pipe, word::NOT_STARTED, &why),
+        Err(Failure::Sandbox(why)) => tell(pipe, word::NO_SANDBOX, &why),
+        Err(Failure::Command(why)) => tell(pipe, word::NOT_STARTED, &why),
     };
     std::process::exit(0);
 }
 
-/// Sets everything up and starts the command.
-fn start(job: &Job, sandbox: &Sandbox, outside: &Outside, pipe: &OwnedFd) -> Result<Pid, Failure> {
-    let failed = |what: &'static str| {
-        move |error: &dyn std::fmt::Display| Failure::Sandbox(format!("{what}: {error}"))
-    };
+fn failed(what: &'static str) -> impl Fn(&dyn Display) -> Failure {
+    move |error| Failure::Sandbox(format!("{what}: {error}"))
+}
+
+/// What needs no job.
+fn prepare(user: &User) -> Result<(), Failure> {
     setsid().map_err(|error| failed("a session")(&error))?;
-    become_same_user(outside).map_err(|error| failed("a user namespace")(&explained(&error)))?;
-    let view = mounts::build(sandbox, &outside.sockets).map_err(Failure::Sandbox)?;
+    // If the helper is gone already, no job comes.
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| failed("the helper")(&error))?;
+    become_same_user(user).map_err(|error| failed("a user namespace")(&explained(&error)))
+}
+
+/// How the command ended; nothing if there was none to run.
+fn work(mut go: File, pipe: &OwnedFd) -> Result<Option<Exit>, Failure> {
+    let Some((job, sockets)) = Order::receive(&mut go) else { return Ok(None) };
+    drop(go);
+    let Confinement::Sandbox(sandbox) = &job.confinement else { return Ok(None) };
+    let command = start(&job, sandbox, &sockets, pipe)?;
+    // If this fails, the output ends when this process does.
+    let _ = let_go_of_output();
+    watch(command).map(Some).map_err(|error| failed("watching")(&error))
+}
+
+/// Sets everything up and starts the command.
+fn start(
+    job: &Job,
+    sandbox: &Sandbox,
+    sockets: &[PathBuf],
+    pipe: &OwnedFd,
+) -> Result<Pid, Failure> {
+    let view = mounts::build(sandbox, sockets).map_err(Failure::Sandbox)?;
     limits::bound_processes(&sandbox.limits).map_err(|error| failed("process limit")(&error))?;
     mounts::close().map_err(Failure::Sandbox)?;
     let reach = Reach::new(sandbox, &view).map_err(|error| failed("Landlock")(&error))?;
@@ -76,8 +99,8 @@ fn start(job: &Job, sandbox: &Sandbox, outside: &Outside, pipe: &OwnedFd) -> Res
 }
 
 /// The same user and group as outside, and no other. A fresh user namespace has none at all.
-fn become_same_user(outside: &Outside) -> io::Result<()> {
-    let (uid, gid) = (outside.user.as_raw(), outside.group.as_raw());
+fn become_same_user(user: &User) -> io::Result<()> {
+    let (uid, gid) = (user.user.as_raw(), user.group.as_raw());
     // What the helper hides from its command belongs to root in /proc, also for itself.
     set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     let write = |name: &str, text: String| fs::write(Path::new("/proc/self").join(name), text);

@@ -56,6 +56,10 @@ pub(super) struct View {
 /// Builds it in the mount namespace of this process. The error is for people.
 pub(super) fn build(sandbox: &Sandbox, sockets: &[PathBuf]) -> Result<View, String> {
     // What is mounted on the machine from now on is not mounted here.
+    // SAFETY: a system call without pointers; this process has one thread.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        return Err(format!("a mount namespace: {}", io::Error::last_os_error()));
+    }
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(named("/"))?;
 
