@@ -401,7 +401,7 @@ fn places(
         journal: None,
         command_time_max: config.limits.command_timeout,
         sandbox,
-        helper: Helper::this_program(),
+        helper: Helper::this_program().into(),
         web,
     };
     let plans = config.session_store.as_ref().map(|store| store.join("plans"));
