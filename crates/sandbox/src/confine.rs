@@ -22,7 +22,7 @@ use std::os::fd::OwnedFd;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, getegid, geteuid};
 
-use crate::wire::Order;
+use crate::wire::Outside;
 use crate::{Exit, Job, Network, SANDBOX_FAILED, Sandbox};
 
 mod filter;
@@ -71,7 +71,7 @@ impl Prepared {
         match clone(namespaces(network)) {
             Ok(None) => {
                 drop((go, told));
-                init::run(&user, wait.into(), &tell)
+                init::run(&user, network, wait.into(), &tell)
             }
             Ok(Some(init)) => Ok(Prepared { init, network, go: go.into(), told: told.into() }),
             Err(error) => Err(failed(format!("new namespaces: {}", explained(&error)))),
@@ -94,20 +94,18 @@ impl Confined {
         sandbox: &Sandbox,
     ) -> Result<Confined, String> {
         sandbox.check().map_err(failed)?;
-        let sockets = sockets::outside().map_err(failed)?;
-        let order = Order { job, sockets: &sockets }.encode();
-        let stand_ins = StandIns::make(sandbox).map_err(failed)?;
+        let job = job.encode();
         let fit = prepared.filter(|prepared| prepared.network == sandbox.network);
-        // One that was killed while it waited has not got the whole order, so it did nothing.
-        let taken = fit.and_then(|mut fit| fit.go.write_all(&order).is_ok().then_some(fit));
-        let taken = taken.map_or_else(|| started(sandbox.network, &order), Ok);
-        match taken {
-            Ok(Prepared { init, told, .. }) => Ok(Confined { init, told, stand_ins }),
-            Err(why) => {
-                stand_ins.remove();
-                Err(why)
-            }
-        }
+        // One that was killed while it waited has not got the whole job, so it did nothing.
+        let taken = fit.and_then(|mut fit| fit.go.write_all(&job).is_ok().then_some(fit));
+        let taken = taken.map_or_else(|| started(sandbox.network, &job), Ok)?;
+        // Meanwhile it builds what does not need these; without them it ends.
+        let outside = Outside(sockets::outside().map_err(failed)?).encode();
+        let stand_ins = StandIns::make(sandbox).map_err(failed)?;
+        let Prepared { init, mut go, told, .. } = taken;
+        // If it does not take this, it tells why.
+        let _ = go.write_all(&outside);
+        Ok(Confined { init, told, stand_ins })
     }
 
     /// The one child of the helper.
@@ -135,10 +133,10 @@ fn failed(why: String) -> String {
 }
 
 /// With nothing prepared.
-fn started(network: Network, order: &[u8]) -> Result<Prepared, String> {
+fn started(network: Network, job: &[u8]) -> Result<Prepared, String> {
     let mut prepared = Prepared::new(network)?;
-    // If it does not take its order, it tells why.
-    let _ = prepared.go.write_all(order);
+    // If it does not take its job, it tells why.
+    let _ = prepared.go.write_all(job);
     Ok(prepared)
 }
 

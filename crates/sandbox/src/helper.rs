@@ -6,8 +6,6 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -18,6 +16,7 @@ use rustix::process::{
 };
 
 use crate::confine::{Confined, Prepared};
+use crate::spawn::spawn;
 use crate::tree::{Tree, signal_fd, timespec};
 use crate::{
     CHECK_ARG, Confinement, Exit, HELPER_ARG, Job, Network, Outcome, PREPARED_ARG, keeper, probe,
@@ -145,26 +144,9 @@ fn start(job: &Job) -> Result<Pid, String> {
     // Entered by the helper itself, so that a missing directory is not taken for a missing program.
     std::env::set_current_dir(&job.cwd)
         .map_err(|error| format!("{}: cannot be entered: {error}", job.cwd.display()))?;
-    let not_run = |error| format!("{}: cannot be run: {error}", job.program.display());
-    let stdout = own_copy(&io::stdout()).map_err(not_run)?;
-    let stderr = own_copy(&io::stdout()).map_err(not_run)?;
-
-    let mut command = Command::new(&job.program);
-    command
-        .args(&job.args)
-        .env_clear()
-        .envs(job.env.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
-        .stdout(stdout)
-        .stderr(stderr);
     let helper = getpid();
-    // SAFETY: the closure makes system calls only; it takes no lock and allocates nothing.
-    unsafe { command.pre_exec(move || before_exec(helper)) };
-    let child = command.spawn().map_err(not_run)?;
-    i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or_else(|| format!("{}: got no process id", job.program.display()))
+    spawn(job, &mut || before_exec(helper))
+        .map_err(|error| format!("{}: cannot be run: {error}", job.program.display()))
 }
 
 /// Runs in the new process, before it becomes the command, or before it is confined.

@@ -87,6 +87,7 @@ mod keeper;
 mod probe;
 mod refusal;
 mod run;
+mod spawn;
 mod tree;
 mod wire;
 

@@ -81,36 +81,32 @@ impl Job {
     }
 }
 
-/// A job for the first process of a sandbox, with what it cannot find out itself.
-pub(crate) struct Order<'a> {
-    pub(crate) job: &'a Job,
-    /// The sockets that there are outside; see `confine/sockets.rs`.
-    pub(crate) sockets: &'a [PathBuf],
-}
+/// What the first process of a sandbox is told of the outside once it has its job: the sockets that
+/// there are. The stand-ins are made then, too.
+pub(crate) struct Outside(pub(crate) Vec<PathBuf>);
 
-impl Order<'_> {
+impl Outside {
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut order = self.job.encode();
-        let mut sockets = Vec::new();
-        put_number(&mut sockets, self.sockets.len() as u64);
-        for path in self.sockets {
-            put_bytes(&mut sockets, path.as_os_str());
+        let mut fields = Vec::new();
+        put_number(&mut fields, self.0.len() as u64);
+        for path in &self.0 {
+            put_bytes(&mut fields, path.as_os_str());
         }
-        put_number(&mut order, sockets.len() as u64);
-        order.append(&mut sockets);
-        order
+        let mut message = Vec::with_capacity(fields.len() + 8);
+        put_number(&mut message, fields.len() as u64);
+        message.append(&mut fields);
+        message
     }
 
-    /// Nothing if it is not whole.
-    pub(crate) fn receive(from: &mut impl Read) -> Option<(Job, Vec<PathBuf>)> {
-        let job = Job::receive(from).ok()?;
+    /// None if it is not whole: then nothing may run.
+    pub(crate) fn receive(from: &mut impl Read) -> Option<Outside> {
         let mut len = [0; 8];
         from.read_exact(&mut len).ok()?;
-        let mut sockets = Vec::new();
-        from.take(u64::from_le_bytes(len)).read_to_end(&mut sockets).ok()?;
-        let mut fields = Fields(&sockets);
-        let sockets = fields.list(|fields| Some(fields.bytes()?.into()))?;
-        fields.0.is_empty().then_some((job, sockets))
+        let mut message = Vec::new();
+        from.take(u64::from_le_bytes(len)).read_to_end(&mut message).ok()?;
+        let mut fields = Fields(&message);
+        let paths = fields.list(|fields| Some(fields.bytes()?.into()))?;
+        fields.0.is_empty().then_some(Outside(paths))
     }
 }
 
@@ -290,13 +286,17 @@ mod tests {
     }
 
     #[test]
-    fn an_order_reads_back_whole_or_not_at_all() {
-        let sockets = vec![PathBuf::from("/run/a b"), OsString::from_vec(vec![0xff]).into()];
-        let whole = Order { job: &confined(), sockets: &sockets }.encode();
-        let (job, read) = Order::receive(&mut whole.as_slice()).unwrap();
-        assert_eq!((job.args, read), (confined().args, sockets));
-        for cut in 0..whole.len() {
-            assert!(Order::receive(&mut &whole[..cut]).is_none(), "cut at {cut}");
+    fn what_is_outside_reads_back_whole_or_not_at_all() {
+        for paths in [vec![], vec!["/run/a b".into(), OsString::from_vec(vec![0xff]).into()]] {
+            let whole = Outside(paths.clone()).encode();
+            let mut bytes = [whole.as_slice(), b"!"].concat();
+            let mut from = bytes.as_slice();
+            assert_eq!(Outside::receive(&mut from).unwrap().0, paths);
+            assert_eq!(from, b"!");
+            bytes.truncate(whole.len());
+            for cut in 0..whole.len() {
+                assert!(Outside::receive(&mut &bytes[..cut]).is_none(), "cut at {cut}");
+            }
         }
     }
 
