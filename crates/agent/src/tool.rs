@@ -151,7 +151,7 @@ pub struct Place {
     /// Whether commands can be run in a sandbox, as tried at start.
     pub sandbox: bool,
     /// The program that starts commands.
-    pub helper: polyloop_sandbox::Helper,
+    pub helper: bash::Helpers,
     /// The way to the web.
     pub web: web_fetcher::Reach,
 }

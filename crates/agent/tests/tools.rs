@@ -184,7 +184,7 @@ impl Ground {
             rules: Default::default(),
             command_time_max: PATIENCE * 2,
             sandbox: false,
-            helper: Helper::this_program(),
+            helper: Helper::this_program().into(),
             web: tools::web::reach(PrivateAddresses::Allowed),
         };
         Ground { dir, place: Arc::new(place) }

@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! helper ──clone──▶ init, process 1 of its own namespaces ──▶ command ──▶ whatever it starts
-//!        ◀──────────── one pipe: why not, or how it ended
+//!        ────────────▶ one pipe: what to do
+//!        ◀──────────── another one: why not, or how it ended
 //! ```
 //!
 //! Init lives in new namespaces of users, mounts, processes, network, IPC, host name and control
@@ -15,12 +16,13 @@
 //! stay, whatever it does.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, getegid, geteuid};
 
+use crate::wire::Outside;
 use crate::{Exit, Job, Network, SANDBOX_FAILED, Sandbox};
 
 mod filter;
@@ -31,7 +33,7 @@ mod reach;
 mod sockets;
 mod stand_in;
 
-use init::Outside;
+use init::User;
 pub(crate) use limits::has_own_pid_max;
 use stand_in::StandIns;
 
@@ -49,6 +51,34 @@ mod word {
     pub const SIGNAL: u8 = b'X';
 }
 
+/// What all sandboxes have in common, made before the job is there: the first process, in namespaces
+/// of its own, but for the mounts. It waits for its job, and ends if none comes.
+pub(crate) struct Prepared {
+    init: Pid,
+    network: Network,
+    /// Here it gets its job.
+    go: File,
+    told: File,
+}
+
+impl Prepared {
+    /// The error is for people.
+    pub(crate) fn new(network: Network) -> Result<Prepared, String> {
+        let pipe =
+            || pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(format!("a pipe: {error}")));
+        let ((wait, go), (told, tell)) = (pipe()?, pipe()?);
+        let user = User { user: geteuid(), group: getegid() };
+        match clone(namespaces(network)) {
+            Ok(None) => {
+                drop((go, told));
+                init::run(&user, network, wait.into(), &tell)
+            }
+            Ok(Some(init)) => Ok(Prepared { init, network, go: go.into(), told: told.into() }),
+            Err(error) => Err(failed(format!("new namespaces: {}", explained(&error)))),
+        }
+    }
+}
+
 /// A job in its sandbox.
 pub(crate) struct Confined {
     init: Pid,
@@ -57,29 +87,25 @@ pub(crate) struct Confined {
 }
 
 impl Confined {
-    /// Starts init; what becomes of it, [`Confined::end`] tells. The error is for people.
-    pub(crate) fn start(job: &Job, sandbox: &Sandbox) -> Result<Confined, String> {
-        let failed = |why: String| format!("{SANDBOX_FAILED}{why}");
+    /// Starts the command; what becomes of it, [`Confined::end`] tells. The error is for people.
+    pub(crate) fn start(
+        prepared: Option<Prepared>,
+        job: &Job,
+        sandbox: &Sandbox,
+    ) -> Result<Confined, String> {
         sandbox.check().map_err(failed)?;
-        let sockets = sockets::outside().map_err(failed)?;
-        let outside = Outside { user: geteuid(), group: getegid(), sockets };
-        let (told, tell) =
-            pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(format!("a pipe: {error}")))?;
+        let job = job.encode();
+        let fit = prepared.filter(|prepared| prepared.network == sandbox.network);
+        // One that was killed while it waited has not got the whole job, so it did nothing.
+        let taken = fit.and_then(|mut fit| fit.go.write_all(&job).is_ok().then_some(fit));
+        let taken = taken.map_or_else(|| started(sandbox.network, &job), Ok)?;
+        // Meanwhile it builds what does not need these; without them it ends.
+        let outside = Outside(sockets::outside().map_err(failed)?).encode();
         let stand_ins = StandIns::make(sandbox).map_err(failed)?;
-        match clone(namespaces(sandbox.network)) {
-            Ok(None) => {
-                drop(told);
-                init::run(job, sandbox, &outside, tell)
-            }
-            Ok(Some(init)) => {
-                drop(tell);
-                Ok(Confined { init, told: told.into(), stand_ins })
-            }
-            Err(error) => {
-                stand_ins.remove();
-                Err(failed(format!("new namespaces: {}", explained(&error))))
-            }
-        }
+        let Prepared { init, mut go, told, .. } = taken;
+        // If it does not take this, it tells why.
+        let _ = go.write_all(&outside);
+        Ok(Confined { init, told, stand_ins })
     }
 
     /// The one child of the helper.
@@ -100,6 +126,18 @@ impl Confined {
             Exit::Signal(_) | Exit::NotStarted(_) | Exit::Lost(_) => heard(&told).unwrap_or(exit),
         }
     }
+}
+
+fn failed(why: String) -> String {
+    format!("{SANDBOX_FAILED}{why}")
+}
+
+/// With nothing prepared.
+fn started(network: Network, job: &[u8]) -> Result<Prepared, String> {
+    let mut prepared = Prepared::new(network)?;
+    // If it does not take its job, it tells why.
+    let _ = prepared.go.write_all(job);
+    Ok(prepared)
 }
 
 /// Nobody writes any more, unless init could not be killed; then what is there must do.
@@ -127,9 +165,9 @@ fn heard(told: &[u8]) -> Option<Exit> {
     }
 }
 
+/// Not that of mounts: it is a copy, so it is made when the job is there.
 fn namespaces(network: Network) -> libc::c_int {
     let always = libc::CLONE_NEWUSER
-        | libc::CLONE_NEWNS
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWIPC
         | libc::CLONE_NEWUTS

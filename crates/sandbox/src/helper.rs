@@ -6,8 +6,6 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -17,9 +15,12 @@ use rustix::process::{
     set_parent_process_death_signal, setsid,
 };
 
-use crate::confine::Confined;
+use crate::confine::{Confined, Prepared};
+use crate::spawn::spawn;
 use crate::tree::{Tree, signal_fd, timespec};
-use crate::{CHECK_ARG, Confinement, Exit, HELPER_ARG, Job, Outcome, keeper, probe};
+use crate::{
+    CHECK_ARG, Confinement, Exit, HELPER_ARG, Job, Network, Outcome, PREPARED_ARG, keeper, probe,
+};
 
 /// Linux numbers its signals from 1 to this.
 const SIGNAL_MAX: libc::c_int = 64;
@@ -34,26 +35,31 @@ pub fn become_helper_if_asked() {
         Some(arg) if arg == CHECK_ARG => probe::check_from_inside(),
         _ => return,
     }
-    let outcome = run_job().unwrap_or_else(Outcome::not_started);
+    let prepared = std::env::args_os().nth(2).is_some_and(|arg| arg == PREPARED_ARG);
+    let outcome = run_job(prepared).unwrap_or_else(Outcome::not_started);
     // If the server has gone there is nobody left to tell, and nothing left to do either.
     let _ = io::stderr().write_all(&outcome.encode());
     std::process::exit(0);
 }
 
 /// The whole life of a job; the error says why it was not started.
-fn run_job() -> Result<Outcome, String> {
+fn run_job(prepared: bool) -> Result<Outcome, String> {
     let no_helper = |error| format!("the helper process cannot be set up: {error}");
     let watch = Watch::set_up().map_err(no_helper)?;
     let mut control = own_copy(&io::stdin()).map(File::from).map_err(no_helper)?;
+    // If it cannot be had, that is told when a job needs it.
+    let prepared = prepared.then(|| Prepared::new(Network::Off)).and_then(Result::ok);
     let job = Job::receive(&mut control)?;
     let confined = match &job.confinement {
         Confinement::None => None,
-        Confinement::Sandbox(sandbox) => Some(Confined::start(&job, sandbox)?),
+        Confinement::Sandbox(sandbox) => Some(Confined::start(prepared, &job, sandbox)?),
     };
     let command = match &confined {
         None => start(&job)?,
         Some(confined) => confined.init(),
     };
+    // If this fails, the output ends when the helper does.
+    let _ = let_go_of_output();
     let tree = Tree::new(command, watch.ends);
 
     let exit = supervise(&job, &tree, &control, &watch.stop_signals);
@@ -125,31 +131,22 @@ fn own_copy(stream: &impl AsFd) -> io::Result<OwnedFd> {
     stream.as_fd().try_clone_to_owned()
 }
 
+/// Puts nothing in the place of our stdout, so that the output ends when the last of those has ended
+/// who write to it.
+pub(crate) fn let_go_of_output() -> io::Result<()> {
+    let nothing = File::options().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    Ok(())
+}
+
 /// Starts the command; when this returns, it runs the new program in a session of its own.
 fn start(job: &Job) -> Result<Pid, String> {
     // Entered by the helper itself, so that a missing directory is not taken for a missing program.
     std::env::set_current_dir(&job.cwd)
         .map_err(|error| format!("{}: cannot be entered: {error}", job.cwd.display()))?;
-    let not_run = |error| format!("{}: cannot be run: {error}", job.program.display());
-    let stdout = own_copy(&io::stdout()).map_err(not_run)?;
-    let stderr = own_copy(&io::stdout()).map_err(not_run)?;
-
-    let mut command = Command::new(&job.program);
-    command
-        .args(&job.args)
-        .env_clear()
-        .envs(job.env.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
-        .stdout(stdout)
-        .stderr(stderr);
     let helper = getpid();
-    // SAFETY: the closure makes system calls only; it takes no lock and allocates nothing.
-    unsafe { command.pre_exec(move || before_exec(helper)) };
-    let child = command.spawn().map_err(not_run)?;
-    i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or_else(|| format!("{}: got no process id", job.program.display()))
+    spawn(job, &mut || before_exec(helper))
+        .map_err(|error| format!("{}: cannot be run: {error}", job.program.display()))
 }
 
 /// Runs in the new process, before it becomes the command, or before it is confined.

@@ -14,6 +14,7 @@ use rustix::process::{
     set_parent_process_death_signal, waitpid,
 };
 
+use crate::helper;
 use crate::tree::{arrived, kill_children, signal_fd};
 
 /// Of what arrives these are handed on; to the helper they are requests to stop, or to go on.
@@ -34,7 +35,11 @@ pub(crate) fn split() -> io::Result<()> {
     // SAFETY: this process has one thread, so the new one has everything that it needs.
     let forked = unsafe { libc::fork() };
     match Pid::from_raw(forked.max(0)) {
-        Some(helper) => keep(helper, &told),
+        Some(helper) => {
+            // If this fails, the output ends when the keeper does.
+            let _ = helper::let_go_of_output();
+            keep(helper, &told)
+        }
         None if forked < 0 => Err(io::Error::last_os_error()),
         None => {
             // A keeper that is killed does not take the helper with it: that ends its job.

@@ -26,7 +26,8 @@
 //!   pipe. The helper itself never writes there.
 //! - **stderr, the report**, stays empty until the job has ended, then carries one [`Outcome`]
 //!   ([`Outcome::decode`]). The command has no descriptor of this pipe, so output cannot be
-//!   mistaken for a report. When the pipe ends, all output is in the output pipe.
+//!   mistaken for a report. When the report is whole ([`Outcome::is_whole`]), or the pipe has
+//!   ended, all output is in the output pipe.
 //!
 //! The helper is the child subreaper of everything below it: a process whose parent has ended
 //! (`nohup`, `setsid`, a double fork) becomes a child of the helper and can be found. When the
@@ -48,8 +49,8 @@
 //! 2. Start [`Helper::command`], with all three pipes. **Take stdin out of the child before
 //!    waiting for it**: the usual `wait` closes stdin, and that is a stop request.
 //! 3. Write [`Job::encode`] to stdin and keep it. An error here needs no care: the report tells.
-//! 4. Read stdout and stderr side by side. When stderr ends, decode the report. If then
-//!    [`Outcome::all_ended`], stdout ends too and can be read to its end; if not, somebody may hold
+//! 4. Read stdout and stderr side by side. When the report is whole or stderr ends, decode it. If
+//!    then [`Outcome::all_ended`], stdout ends too and can be read to its end; if not, somebody may hold
 //!    it open for long, so take what is there.
 //!
 //! # What it cannot do without confinement
@@ -86,6 +87,7 @@ mod keeper;
 mod probe;
 mod refusal;
 mod run;
+mod spawn;
 mod tree;
 mod wire;
 
@@ -100,6 +102,10 @@ pub use run::run;
 
 /// The first argument that makes a program that calls [`become_helper_if_asked`] the helper.
 const HELPER_ARG: &str = "__sandbox";
+
+/// The second one if the job will be a confined one: what all sandboxes have in common is then made
+/// before the job is there.
+const PREPARED_ARG: &str = "prepared";
 
 /// The first argument that makes it the check that runs inside a sandbox; see [`probe`].
 const CHECK_ARG: &str = "__sandbox-check";
@@ -197,6 +203,19 @@ impl Helper {
     /// is not theirs.
     pub fn at(exe: impl Into<PathBuf>) -> Helper {
         Helper { exe: exe.into() }
+    }
+
+    /// The command that starts the helper for a job that may come later: it waits for it with as
+    /// much done as can be. Any helper takes any job.
+    pub fn command_for(&self, confinement: &Confinement) -> Command {
+        let mut command = self.command();
+        match confinement {
+            Confinement::None => {}
+            Confinement::Sandbox(_) => {
+                command.arg(PREPARED_ARG);
+            }
+        }
+        command
     }
 
     /// A command that starts the helper with its three pipes; the job goes into stdin.

@@ -16,7 +16,7 @@ const READ_BYTES: usize = 64 * 1024;
 /// An error means that the helper could not be started or `output` failed; in the latter case the
 /// job is stopped. All that the job itself does wrong is in the [`Outcome`].
 pub fn run(helper: &Helper, job: &Job, output: &mut dyn Write) -> io::Result<Outcome> {
-    let mut child = helper.command().spawn()?;
+    let mut child = helper.command_for(&job.confinement).spawn()?;
     let mut control = child.stdin.take();
     if let Some(control) = &mut control {
         // If the helper has gone or refuses the job, its report says more than this error.
@@ -52,12 +52,12 @@ fn follow(child: &mut Child, output: &mut dyn Write) -> io::Result<Outcome> {
         } else if report_ready {
             let read = stderr.read(&mut buffer)?;
             report.extend_from_slice(&buffer[..read]);
-            if read == 0 || report.len() > REPORT_BYTES_MAX {
+            if read == 0 || Outcome::is_whole(&report) || report.len() > REPORT_BYTES_MAX {
                 break;
             }
         }
     }
-    // The helper has ended. What the job wrote is in the pipe, and the pipe ends there unless
+    // The job has ended. What it wrote is in the pipe, and the pipe ends there unless
     // somebody left behind still holds it; so take what is there and wait for nothing.
     while output_open {
         let mut fds = [PollFd::new(&stdout, PollFlags::IN)];

@@ -10,6 +10,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::{Confinement, Exit, JOB_BYTES_MAX, Job, Outcome};
@@ -80,6 +81,35 @@ impl Job {
     }
 }
 
+/// What the first process of a sandbox is told of the outside once it has its job: the sockets that
+/// there are. The stand-ins are made then, too.
+pub(crate) struct Outside(pub(crate) Vec<PathBuf>);
+
+impl Outside {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut fields = Vec::new();
+        put_number(&mut fields, self.0.len() as u64);
+        for path in &self.0 {
+            put_bytes(&mut fields, path.as_os_str());
+        }
+        let mut message = Vec::with_capacity(fields.len() + 8);
+        put_number(&mut message, fields.len() as u64);
+        message.append(&mut fields);
+        message
+    }
+
+    /// None if it is not whole: then nothing may run.
+    pub(crate) fn receive(from: &mut impl Read) -> Option<Outside> {
+        let mut len = [0; 8];
+        from.read_exact(&mut len).ok()?;
+        let mut message = Vec::new();
+        from.take(u64::from_le_bytes(len)).read_to_end(&mut message).ok()?;
+        let mut fields = Fields(&message);
+        let paths = fields.list(|fields| Some(fields.bytes()?.into()))?;
+        fields.0.is_empty().then_some(Outside(paths))
+    }
+}
+
 fn put_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&number.to_le_bytes());
 }
@@ -144,6 +174,15 @@ impl Outcome {
             exit: Exit::Lost(report.trim_end().to_owned()),
             left_behind: 0,
         })
+    }
+
+    /// Whether this is all that the helper will say, before its pipe has ended: the job ran and is
+    /// over. A report with a reason may go on, since that may be of several lines.
+    pub fn is_whole(report: &[u8]) -> bool {
+        match Outcome::decode(report).exit {
+            Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::Stopped => true,
+            Exit::NotStarted(_) | Exit::Lost(_) => false,
+        }
     }
 
     fn parse(report: &str) -> Option<Outcome> {
@@ -230,6 +269,34 @@ mod tests {
         ] {
             let outcome = Outcome { exit, left_behind: 7 };
             assert_eq!(Outcome::decode(&outcome.encode()), outcome);
+        }
+    }
+
+    #[test]
+    fn a_report_is_whole_when_nothing_can_follow() {
+        for exit in [Exit::Code(3), Exit::Signal(9), Exit::TimedOut, Exit::Stopped] {
+            let report = Outcome { exit, left_behind: 12 }.encode();
+            assert!(Outcome::is_whole(&report), "{report:?}");
+            for cut in 0..report.len() {
+                assert!(!Outcome::is_whole(&report[..cut]), "{report:?} cut at {cut}");
+            }
+        }
+        let reason = Outcome::not_started("no such\n".to_owned()).encode();
+        assert!(!Outcome::is_whole(&reason), "another line may follow");
+    }
+
+    #[test]
+    fn what_is_outside_reads_back_whole_or_not_at_all() {
+        for paths in [vec![], vec!["/run/a b".into(), OsString::from_vec(vec![0xff]).into()]] {
+            let whole = Outside(paths.clone()).encode();
+            let mut bytes = [whole.as_slice(), b"!"].concat();
+            let mut from = bytes.as_slice();
+            assert_eq!(Outside::receive(&mut from).unwrap().0, paths);
+            assert_eq!(from, b"!");
+            bytes.truncate(whole.len());
+            for cut in 0..whole.len() {
+                assert!(Outside::receive(&mut &bytes[..cut]).is_none(), "cut at {cut}");
+            }
         }
     }
 

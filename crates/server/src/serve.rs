@@ -410,7 +410,7 @@ fn places(
         journal: None,
         command_time_max: config.limits.command_timeout,
         sandbox: false,
-        helper: Helper::this_program(),
+        helper: Helper::this_program().into(),
         web,
     };
     let plans = config.session_store.as_ref().map(|store| store.join("plans"));

@@ -5,7 +5,7 @@
 //! that, in the session.
 
 use std::error::Error as _;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use polyloop_session::Heal;

@@ -18,6 +18,7 @@ use super::{Place, Progress, Run, Tool, ToolSpec, own};
 use crate::shell::{Judged, Scope};
 
 mod environment;
+mod helpers;
 mod output;
 mod private;
 mod process;
@@ -25,6 +26,7 @@ mod protected;
 mod spill;
 mod touched;
 
+pub use helpers::Helpers;
 pub use output::{OUTPUT_BYTES_MAX, SEEN_BYTES_MAX};
 pub(crate) use protected::names_protected;
 pub use spill::{OUTPUT_FILE_BYTES_MAX, OUTPUTS_BYTES_MAX};

@@ -150,7 +150,7 @@ impl Setup {
                     journal: None,
                     command_time_max: PATIENCE * 10,
                     sandbox: false,
-                    helper: self.helper,
+                    helper: self.helper.into(),
                     web: web(),
                 },
                 roots,

@@ -199,7 +199,7 @@ fn arguments() {
 fn not_started() {
     let ground = Ground::new();
     for helper in ["/nosuch/helper", "/bin/false"] {
-        let place = Place { helper: Helper::at(helper), ..(*ground.place).clone() };
+        let place = Place { helper: Helper::at(helper).into(), ..(*ground.place).clone() };
         let run = Run {
             unasked: None,
             args: json!({ "command": "touch started" }).to_string().into(),

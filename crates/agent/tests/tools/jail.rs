@@ -264,7 +264,7 @@ pub fn serve(world: &str, list: &str, how: &str) {
         rules: Default::default(),
         command_time_max: SCRIPT_TIME_MAX,
         sandbox: false,
-        helper: Helper::this_program(),
+        helper: Helper::this_program().into(),
         web: web::reach(PrivateAddresses::Allowed),
     };
     let place = Arc::new(place);

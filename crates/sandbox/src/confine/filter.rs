@@ -12,8 +12,9 @@ use seccompiler::{
 
 use crate::Network;
 
-/// The programs, in the order in which they are put on.
-pub(super) struct Filter(Vec<BpfProgram>);
+/// One program: the kernel goes through it once for every call it knows when it is put on, and only
+/// then remembers the answer. So a call's place in it is searched for, not come upon.
+pub(super) struct Filter(BpfProgram);
 
 /// The last system call that was known when this list was made: `removexattrat`. From 424 on the
 /// numbers are the same on all machines.
@@ -128,21 +129,53 @@ const TMPFILE: libc::c_int = libc::O_TMPFILE & !libc::O_DIRECTORY;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
+/// So many calls are compared one after the other.
+const BLOCK_CALLS: usize = 4;
+
+/// A program for a few calls whose numbers follow on each other.
+struct Block {
+    first: i64,
+    program: BpfProgram,
+}
+
 impl Filter {
     pub(super) fn new(network: Network) -> Result<Filter, String> {
         let text = |error: seccompiler::BackendError| error.to_string();
-        let not_permitted = compiled(refused(network).map_err(text)?, libc::EPERM).map_err(text)?;
+        let mut blocks = blocks(refused(network).map_err(text)?, libc::EPERM).map_err(text)?;
         let unknown: Rules = UNKNOWN.iter().map(|call| (*call, Vec::new())).collect();
-        let unknown = compiled(unknown, libc::ENOSYS).map_err(text)?;
-        Ok(Filter(vec![newer(), unknown, not_permitted]))
+        // Each of its own, since between them may be what is refused in another way.
+        for (call, rules) in unknown {
+            let block = compiled([(call, rules)].into(), libc::ENOSYS).map_err(text)?;
+            blocks.push(Block { first: call, program: block });
+        }
+        blocks.sort_by_key(|block| block.first);
+        Ok(Filter(whole(&blocks)?))
     }
 
     /// For the process that calls it and its children; there is no way back.
     pub(super) fn apply(self) -> Result<(), String> {
-        self.0.iter().try_for_each(|program| apply_filter(program).map_err(|e| e.to_string()))
+        apply_filter(&self.0).map_err(|error| error.to_string())
     }
 }
 
+fn blocks(rules: Rules, error: libc::c_int) -> Result<Vec<Block>, seccompiler::BackendError> {
+    let mut blocks = Vec::new();
+    let mut rules = rules.into_iter().peekable();
+    while let Some((first, _)) = rules.peek() {
+        let first = *first;
+        let is_apart = |call: &i64| UNKNOWN.iter().any(|apart| (first..*call).contains(apart));
+        let mut few = Rules::new();
+        while few.len() < BLOCK_CALLS
+            && let Some((call, rule)) = rules.next_if(|(call, _)| !is_apart(call))
+        {
+            few.insert(call, rule);
+        }
+        blocks.push(Block { first, program: compiled(few, error)? });
+    }
+    Ok(blocks)
+}
+
+/// What is in no rule is allowed.
 fn compiled(rules: Rules, error: libc::c_int) -> Result<BpfProgram, seccompiler::BackendError> {
     let refuse = SeccompAction::Errno(error.cast_unsigned());
     let machine = std::env::consts::ARCH.try_into()?;
@@ -150,19 +183,48 @@ fn compiled(rules: Rules, error: libc::c_int) -> Result<BpfProgram, seccompiler:
     SeccompFilter::new(rules, SeccompAction::Allow, refuse, machine)?.try_into()
 }
 
-/// What is newer than this list is not there. Nor is the second numbering of x86-64, which lies far
+const LOAD_WORD: u16 = 0x20;
+const JUMP: u16 = 0x05;
+const JUMP_IF_GREATER: u16 = 0x25;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+const RETURN: u16 = 0x06;
+
+fn op(code: u16, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter { code, jt, jf, k }
+}
+
+/// What is newer than the list is not there. Nor is the second numbering of x86-64, which lies far
 /// above.
-fn newer() -> BpfProgram {
-    const LOAD_WORD: u16 = 0x20;
-    const JUMP_IF_GREATER: u16 = 0x25;
-    const RETURN: u16 = 0x06;
-    let op = |code, jt, jf, k| sock_filter { code, jt, jf, k };
-    vec![
+fn whole(blocks: &[Block]) -> Result<BpfProgram, String> {
+    // The beginning of each block ends a process that calls in the numbering of another machine.
+    let [first, ..] = blocks else { return Err("nothing is refused".to_owned()) };
+    let mut program = first.program.get(..MACHINE_OPS).ok_or("a block is cut")?.to_vec();
+    program.extend([
         op(LOAD_WORD, 0, 0, 0), // The number of the call is the first field.
         op(JUMP_IF_GREATER, 0, 1, KNOWN_MAX),
         op(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned()),
-        op(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ]
+    ]);
+    program.extend(search(blocks)?);
+    Ok(program)
+}
+
+/// Load the machine, compare, end.
+const MACHINE_OPS: usize = 3;
+
+/// Goes to the block of a call; its number has been loaded.
+fn search(blocks: &[Block]) -> Result<BpfProgram, String> {
+    if let [block] = blocks {
+        return Ok(block.program.clone());
+    }
+    let (low, high) = blocks.split_at(blocks.len() / 2);
+    let from = high.first().map_or(0, |block| block.first);
+    let from = u32::try_from(from).map_err(|_| format!("{from}: no number of a call"))?;
+    let (mut low, mut high) = (search(low)?, search(high)?);
+    let over = u32::try_from(low.len()).map_err(|_| "too long".to_owned())?;
+    let mut program = vec![op(JUMP_IF_AT_LEAST, 0, 1, from), op(JUMP, 0, 0, over)];
+    program.append(&mut low);
+    program.append(&mut high);
+    Ok(program)
 }
 
 fn refused(network: Network) -> Result<Rules, seccompiler::BackendError> {
@@ -215,10 +277,67 @@ fn has(argument: u8, bits: u32) -> Result<SeccompCondition, seccompiler::Backend
 mod tests {
     use super::*;
 
+    /// What the kernel would make of a call, in this machine's numbering or another's.
+    fn answer(program: &[sock_filter], machine: u32, call: u32, args: [u32; 6]) -> u32 {
+        let (mut at, mut value) = (0, 0);
+        loop {
+            let op = &program[at];
+            at += 1;
+            let jump = |holds: bool| usize::from(if holds { op.jt } else { op.jf });
+            match op.code {
+                LOAD_WORD => {
+                    value = match op.k {
+                        0 => call,
+                        4 => machine,
+                        // The lower half of an argument; the upper one is zero.
+                        offset if offset % 8 == 0 => args[(offset as usize - 16) / 8],
+                        _ => 0,
+                    }
+                }
+                0x54 => value &= op.k,
+                JUMP => at += op.k as usize,
+                0x15 => at += jump(value == op.k),
+                JUMP_IF_GREATER => at += jump(value > op.k),
+                JUMP_IF_AT_LEAST => at += jump(value >= op.k),
+                RETURN => return op.k,
+                other => panic!("{other:#x}"),
+            }
+        }
+    }
+
+    /// The machine that the programs were made for.
+    fn machine(program: &[sock_filter]) -> u32 {
+        program[1].k
+    }
+
     #[test]
-    fn both_filters_compile() {
+    fn a_search_finds_what_a_walk_through_all_rules_finds() {
+        let not_there = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+        let bits = [0, 1, 2, 3, 0x80, 0o4000, 0o2000, 0o777, 0x5412, 0x541c, u32::MAX]
+            .into_iter()
+            .chain(NEW_NAMESPACES.iter().map(|flag| flag.cast_unsigned()))
+            .chain([libc::O_CREAT, TMPFILE, libc::O_RDWR].map(i32::cast_unsigned));
+        let bits: Vec<u32> = bits.collect();
         for network in [Network::Off, Network::On] {
-            assert_eq!(Filter::new(network).unwrap().0.len(), 3);
+            let Filter(searched) = Filter::new(network).unwrap();
+            let walked = compiled(refused(network).unwrap(), libc::EPERM).unwrap();
+            let machine = machine(&walked);
+            for call in (0..KNOWN_MAX + 100).chain([0x4000_0000, u32::MAX]) {
+                for one in &bits {
+                    for two in &bits {
+                        let args = [*one, *two, *two, *one, *two, *one];
+                        let expected = match i64::from(call) {
+                            gone if gone > i64::from(KNOWN_MAX) => not_there,
+                            gone if UNKNOWN.contains(&gone) => not_there,
+                            _ => answer(&walked, machine, call, args),
+                        };
+                        let found = answer(&searched, machine, call, args);
+                        assert_eq!(found, expected, "{call} {args:x?}");
+                    }
+                }
+                let other = answer(&searched, machine ^ 1, call, [0; 6]);
+                assert_eq!(other, libc::SECCOMP_RET_KILL_PROCESS, "{call}");
+            }
         }
     }
 

@@ -3,12 +3,11 @@
 //! Never returns to the helper's code, never becomes the command, and keeps no capability once the
 //! command can run.
 
-use std::fs;
+use std::fmt::Display;
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::process::CommandExt as _;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -20,9 +19,10 @@ use rustix::process::{
 use super::filter::Filter;
 use super::reach::Reach;
 use super::{explained, limits, mounts, tell, word};
-use crate::helper::before_exec;
+use crate::helper::{before_exec, let_go_of_output};
 use crate::tree::{forget_signals, signal_fd};
-use crate::{Exit, Job, Sandbox};
+use crate::wire::Outside;
+use crate::{Confinement, Exit, Job, Network, Sandbox};
 
 /// The kernel takes those with the highest score first.
 const OOM_SCORE_WORST: &str = "1000";
@@ -33,51 +33,74 @@ pub(super) enum Failure {
     Command(String),
 }
 
-/// What init learns from the helper, because it cannot find it out any more.
-pub(super) struct Outside {
+/// Who the helper runs as, which cannot be found out any more in a new namespace.
+pub(super) struct User {
     pub(super) user: Uid,
     pub(super) group: Gid,
-    pub(super) sockets: Vec<PathBuf>,
 }
 
-pub(super) fn run(job: &Job, sandbox: &Sandbox, outside: &Outside, pipe: OwnedFd) -> ! {
-    let end = start(job, sandbox, outside, &pipe).and_then(|command| {
-        watch(command).map_err(|error| Failure::Sandbox(format!("watching: {error}")))
-    });
+pub(super) fn run(user: &User, network: Network, go: File, pipe: &OwnedFd) -> ! {
+    let end = prepare(user, network).and_then(|filter| work(filter, go, pipe));
     // If the helper has gone there is nobody left to tell.
     let _ = match end {
-        Ok(Exit::Signal(signal)) => tell(&pipe, word::SIGNAL, &signal.to_string()),
-        Ok(Exit::Code(code)) => tell(&pipe, word::CODE, &code.to_string()),
+        Ok(Some(Exit::Signal(signal))) => tell(pipe, word::SIGNAL, &signal.to_string()),
+        Ok(Some(Exit::Code(code))) => tell(pipe, word::CODE, &code.to_string()),
         Ok(_) => Ok(()),
-        Err(Failure::Sandbox(why)) => tell(&pipe, word::NO_SANDBOX, &why),
-        Err(Failure::Command(why)) => tell(&pipe, word::NOT_STARTED, &why),
+        Err(Failure::Sandbox(why)) => tell(pipe, word::NO_SANDBOX, &why),
+        Err(Failure::Command(why)) => tell(pipe, word::NOT_STARTED, &why),
     };
     std::process::exit(0);
 }
 
-/// Sets everything up and starts the command.
-fn start(job: &Job, sandbox: &Sandbox, outside: &Outside, pipe: &OwnedFd) -> Result<Pid, Failure> {
-    let failed = |what: &'static str| {
-        move |error: &dyn std::fmt::Display| Failure::Sandbox(format!("{what}: {error}"))
-    };
+fn failed(what: &'static str) -> impl Fn(&dyn Display) -> Failure {
+    move |error| Failure::Sandbox(format!("{what}: {error}"))
+}
+
+/// What needs no job.
+fn prepare(user: &User, network: Network) -> Result<Filter, Failure> {
     setsid().map_err(|error| failed("a session")(&error))?;
-    become_same_user(outside).map_err(|error| failed("a user namespace")(&explained(&error)))?;
-    let view = mounts::build(sandbox, &outside.sockets).map_err(Failure::Sandbox)?;
-    limits::bound_processes(&sandbox.limits).map_err(|error| failed("process limit")(&error))?;
-    mounts::close().map_err(Failure::Sandbox)?;
-    let reach = Reach::new(sandbox, &view).map_err(|error| failed("Landlock")(&error))?;
-    let filter = Filter::new(sandbox.network).map_err(|error| failed("seccomp")(&error))?;
-    limits::give_up_capabilities().map_err(|error| failed("capabilities")(&error))?;
+    // If the helper is gone already, no job comes.
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| failed("the helper")(&error))?;
+    become_same_user(user).map_err(|error| failed("a user namespace")(&explained(&error)))?;
+    Filter::new(network).map_err(|error| failed("seccomp")(&error))
+}
+
+/// How the command ended; nothing if there was none to run.
+fn work(filter: Filter, mut go: File, pipe: &OwnedFd) -> Result<Option<Exit>, Failure> {
+    let Ok(job) = Job::receive(&mut go) else { return Ok(None) };
+    let Confinement::Sandbox(sandbox) = &job.confinement else { return Ok(None) };
+    let reach = build(sandbox)?;
+    let Some(Outside(sockets)) = Outside::receive(&mut go) else { return Ok(None) };
+    drop(go);
+    close(sandbox, &sockets)?;
     // Cleared by some of the above. If the helper is gone already, nobody reads the pipe.
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|error| failed("the helper")(&error))?;
     tell(pipe, word::RUNS, "").map_err(|error| failed("the helper")(&error))?;
-    spawn(job, sandbox, reach, filter, pipe)
+    let command = spawn(&job, sandbox, reach, filter)?;
+    // If this fails, the output ends when this process does.
+    let _ = let_go_of_output();
+    watch(command).map(Some).map_err(|error| failed("watching")(&error))
+}
+
+/// What needs nothing of the outside but its files.
+fn build(sandbox: &Sandbox) -> Result<Reach, Failure> {
+    let view = mounts::build(sandbox).map_err(Failure::Sandbox)?;
+    limits::bound_processes(&sandbox.limits).map_err(|error| failed("process limit")(&error))?;
+    Reach::new(sandbox, &view).map_err(|error| failed("Landlock")(&error))
+}
+
+/// What is done when the stand-ins are there; nothing can be built any more after that.
+fn close(sandbox: &Sandbox, sockets: &[PathBuf]) -> Result<(), Failure> {
+    mounts::hold(sandbox, sockets).map_err(Failure::Sandbox)?;
+    mounts::close().map_err(Failure::Sandbox)?;
+    limits::give_up_capabilities().map_err(|error| failed("capabilities")(&error))
 }
 
 /// The same user and group as outside, and no other. A fresh user namespace has none at all.
-fn become_same_user(outside: &Outside) -> io::Result<()> {
-    let (uid, gid) = (outside.user.as_raw(), outside.group.as_raw());
+fn become_same_user(user: &User) -> io::Result<()> {
+    let (uid, gid) = (user.user.as_raw(), user.group.as_raw());
     // What the helper hides from its command belongs to root in /proc, also for itself.
     set_dumpable_behavior(DumpableBehavior::Dumpable)?;
     let write = |name: &str, text: String| fs::write(Path::new("/proc/self").join(name), text);
@@ -92,63 +115,33 @@ fn become_same_user(outside: &Outside) -> io::Result<()> {
 }
 
 /// Starts the command. When this returns, it runs the new program with every layer on.
-fn spawn(
-    job: &Job,
-    sandbox: &Sandbox,
-    reach: Reach,
-    filter: Filter,
-    pipe: &OwnedFd,
-) -> Result<Pid, Failure> {
+fn spawn(job: &Job, sandbox: &Sandbox, reach: Reach, filter: Filter) -> Result<Pid, Failure> {
     std::env::set_current_dir(&job.cwd).map_err(|error| {
         Failure::Command(format!("{}: cannot be entered: {error}", job.cwd.display()))
     })?;
-    let not_run = |error: io::Error| {
-        Failure::Command(format!("{}: cannot be run: {error}", job.program.display()))
-    };
-    let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(not_run)?;
-    let stderr = io::stdout().as_fd().try_clone_to_owned().map_err(not_run)?;
-    let mut command = Command::new(&job.program);
-    command
-        .args(&job.args)
-        .env_clear()
-        .envs(job.env.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
-        .stdout(stdout)
-        .stderr(stderr);
-
     let (init, bounds) = (getpid(), sandbox.limits);
-    let told = pipe.try_clone().map_err(not_run)?;
     let mut layers = Some((reach, filter));
-    let mut confine = move || -> Result<(), String> {
+    let mut confine = || -> Result<(), String> {
         let (reach, filter) = layers.take().ok_or("started twice")?;
         before_exec(init).map_err(|error| error.to_string())?;
         limits::apply(&bounds).map_err(|error| format!("limits: {error}"))?;
         reach.apply().map_err(|error| format!("Landlock: {error}"))?;
         filter.apply().map_err(|error| format!("seccomp: {error}"))
     };
-    // SAFETY: init has one thread, so no lock is held by another, and the closure may allocate.
-    unsafe {
-        command.pre_exec(move || {
-            confine().map_err(|why| {
-                let _ = tell(&told, word::NO_SANDBOX, &why);
-                io::Error::from_raw_os_error(NOT_CONFINED)
-            })
+    let mut not_confined = None;
+    let started = crate::spawn::spawn(job, &mut || {
+        confine().map_err(|why| {
+            not_confined = Some(why);
+            io::Error::from_raw_os_error(NOT_CONFINED)
         })
-    };
-    match command.spawn() {
-        Ok(child) => i32::try_from(child.id())
-            .ok()
-            .and_then(Pid::from_raw)
-            .ok_or_else(|| Failure::Sandbox("the command got no process id".to_owned())),
-        // It has told the helper itself, which stops reading there.
-        Err(error) if error.raw_os_error() == Some(NOT_CONFINED) => {
-            std::process::exit(0);
-        }
-        Err(error) => Err(not_run(error)),
-    }
+    });
+    started.map_err(|error| match not_confined {
+        Some(why) => Failure::Sandbox(why),
+        None => Failure::Command(format!("{}: cannot be run: {error}", job.program.display())),
+    })
 }
 
-/// No program start fails with this, so it tells one failure from the other.
+/// Never shown: what is told instead is why.
 const NOT_CONFINED: i32 = libc::EOWNERDEAD;
 
 /// Reaps until the command has ended, which ends all others. If the helper asks for the end, all

@@ -49,13 +49,17 @@ pub(super) struct View {
     /// Directories that can be written to.
     pub(super) writable: Vec<PathBuf>,
     pub(super) devices: Vec<PathBuf>,
-    /// What cannot be read, outside the writable directories.
+    /// What will not be readable, outside the writable directories.
     pub(super) hidden: Vec<PathBuf>,
 }
 
-/// Builds it in the mount namespace of this process. The error is for people.
-pub(super) fn build(sandbox: &Sandbox, sockets: &[PathBuf]) -> Result<View, String> {
+/// Builds it in a mount namespace of its own, but for what is held. The error is for people.
+pub(super) fn build(sandbox: &Sandbox) -> Result<View, String> {
     // What is mounted on the machine from now on is not mounted here.
+    // SAFETY: a system call without pointers; this process has one thread.
+    if unsafe { libc::unshare(libc::CLONE_NEWNS) } != 0 {
+        return Err(format!("a mount namespace: {}", io::Error::last_os_error()));
+    }
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", private).map_err(named("/"))?;
 
@@ -87,8 +91,13 @@ pub(super) fn build(sandbox: &Sandbox, sockets: &[PathBuf]) -> Result<View, Stri
     }
     writable.extend(sandbox.roots().into_iter().map(Path::to_path_buf));
 
-    let hidden = hold::everything(sandbox, sockets)?;
-    Ok(View { writable, devices, hidden })
+    let hidden = hold::hidden(sandbox).into_iter().filter(|path| sandbox.root_of(path).is_none());
+    Ok(View { writable, devices, hidden: hidden.collect() })
+}
+
+/// Holds in place what may not be changed, and covers what may not be seen.
+pub(super) fn hold(sandbox: &Sandbox, sockets: &[PathBuf]) -> Result<(), String> {
+    hold::everything(sandbox, sockets)
 }
 
 /// The last touch: what was needed for building is closed.

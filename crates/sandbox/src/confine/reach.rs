@@ -4,8 +4,9 @@
 //! as anywhere else, and a secret that appears after the start has nothing mounted over it.
 
 use std::fmt::Display;
-use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
+use std::fs::{self, DirEntry};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -27,13 +28,18 @@ const NEEDED: &str = "it is not there, or too old: it needs Linux 5.19, and `lan
                       kernel's security modules (the boot option lsm=)";
 
 /// Rules that are ready to be put on.
-pub(super) struct Reach(RulesetCreated);
+pub(super) struct Reach {
+    rules: RulesetCreated,
+    /// The same, for rules about reading: there are hundreds, so each takes as little as can be.
+    file: OwnedFd,
+}
 
 impl Reach {
     /// Looks at the file system as the command will see it. The error is for people.
     pub(super) fn new(sandbox: &Sandbox, view: &View) -> Result<Reach, String> {
         let rules = handled(sandbox.network).map_err(|error| format!("{NEEDED}; {error}"))?;
-        let mut reach = Reach(rules);
+        let file = Option::<OwnedFd>::from(rules.try_clone().map_err(text)?).ok_or(NEEDED)?;
+        let mut reach = Reach { rules, file };
         for path in &view.writable {
             reach.allow(path, writing())?;
         }
@@ -46,7 +52,7 @@ impl Reach {
 
     /// Puts the rules on the process that calls it and its children; there is no way back.
     pub(super) fn apply(self) -> Result<(), String> {
-        let status = self.0.restrict_self().map_err(text)?;
+        let status = self.rules.restrict_self().map_err(text)?;
         match status.ruleset {
             RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced
                 if status.no_new_privs =>
@@ -61,13 +67,13 @@ impl Reach {
     /// tree, so where something is hidden it is given to each of the other entries instead.
     fn allow_reading(&mut self, directory: &Path, hidden: &[PathBuf]) -> Result<(), String> {
         if !hidden.iter().any(|path| path.starts_with(directory)) {
-            return self.allow(directory, AccessFs::ReadFile.into());
+            return self.allow_reading_all(directory);
         }
-        // A directory that cannot be listed can still be passed through.
-        let mut entries: Vec<PathBuf> = match fs::read_dir(directory) {
-            Ok(entries) => entries.filter_map(|entry| Some(entry.ok()?.path())).collect(),
-            Err(_) => Vec::new(),
-        };
+        // A directory that cannot be listed can still be passed through. A link gives nothing.
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let is_link = |entry: &DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        let mut entries: Vec<PathBuf> =
+            entries.filter(|entry| !is_link(entry)).map(|entry| entry.path()).collect();
         let below = hidden.iter().filter_map(|path| {
             let next = path.strip_prefix(directory).ok()?.components().next()?;
             Some(directory.join(next))
@@ -79,6 +85,30 @@ impl Reach {
             self.allow_reading(entry, hidden)?;
         }
         Ok(())
+    }
+
+    /// What is gone meanwhile needs no rule.
+    fn allow_reading_all(&self, path: &Path) -> Result<(), String> {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let Ok(beneath) = openat(CWD, path, flags, Mode::empty()) else { return Ok(()) };
+        let rule = PathBeneathAttr {
+            allowed_access: BitFlags::from(AccessFs::ReadFile).bits(),
+            parent_fd: beneath.as_raw_fd(),
+        };
+        // SAFETY: the rule is valid for reading during the call, and of the kind that is named.
+        let result = unsafe {
+            libc::syscall(
+                libc::SYS_landlock_add_rule,
+                self.file.as_raw_fd(),
+                RULE_PATH_BENEATH,
+                &raw const rule,
+                0,
+            )
+        };
+        match result {
+            0 => Ok(()),
+            _ => Err(format!("{}: {}", path.display(), io::Error::last_os_error())),
+        }
     }
 
     /// What is gone meanwhile, or a link, which gives nothing by itself, needs no rule.
@@ -93,13 +123,22 @@ impl Reach {
     }
 
     fn add(&mut self, file: OwnedFd, access: BitFlags<AccessFs>) -> Result<(), String> {
-        (&mut self.0).add_rule(PathBeneath::new(file.as_fd(), access)).map(drop).map_err(text)
+        (&mut self.rules).add_rule(PathBeneath::new(file.as_fd(), access)).map(drop).map_err(text)
     }
 }
 
 fn text(error: impl Display) -> String {
     error.to_string()
 }
+
+/// As the kernel takes it.
+#[repr(C, packed)]
+struct PathBeneathAttr {
+    allowed_access: u64,
+    parent_fd: libc::c_int,
+}
+
+const RULE_PATH_BENEATH: libc::c_int = 1;
 
 /// What is refused unless a rule allows it.
 fn handled(network: Network) -> Result<RulesetCreated, landlock::RulesetError> {

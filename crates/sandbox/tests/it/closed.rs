@@ -25,6 +25,7 @@ const LAYERS: &[(&str, Refused, i32)] = &[
     ("user namespaces", (libc::SYS_clone, Some((0, libc::CLONE_NEWUSER as u64))), libc::ENOSPC),
     ("network namespaces", (libc::SYS_clone, Some((0, libc::CLONE_NEWNET as u64))), libc::EPERM),
     ("process namespaces", (libc::SYS_clone, Some((0, libc::CLONE_NEWPID as u64))), libc::EPERM),
+    ("mount namespaces", (libc::SYS_unshare, Some((0, libc::CLONE_NEWNS as u64))), libc::EPERM),
     ("mounts", (libc::SYS_mount, None), libc::EPERM),
     ("mounts", (libc::SYS_open_tree, None), libc::ENOSYS),
     ("mounts", (libc::SYS_move_mount, None), libc::EPERM),
@@ -89,19 +90,21 @@ fn without_a_layer_nothing_runs() {
     let ground = Ground::new();
     for (layer, refused, error) in LAYERS {
         let job = ground.job("echo ran; echo ran > ran; echo ran > \"$OUT/ran\"");
-        let mut helper = without(helper().command(), *refused, *error).spawn().unwrap();
-        let mut control = helper.stdin.take().unwrap();
-        control.write_all(&job.encode()).unwrap();
-        let (output, outcome) = read_to_end(helper);
-        drop(control);
-        let told = refusal(&outcome, &output);
-        let Some(Refusal::NotSetUp(why)) = told else {
-            panic!("{layer} {refused:?} {error}: {outcome:?} {output}");
-        };
-        println!("{layer}: {why}");
-        assert_eq!(output, "", "{layer}");
-        assert!(!ground.work.join("ran").exists(), "{layer}");
-        ground.assert_unchanged(layer);
+        for command in [helper().command(), helper().command_for(&job.confinement)] {
+            let mut helper = without(command, *refused, *error).spawn().unwrap();
+            let mut control = helper.stdin.take().unwrap();
+            control.write_all(&job.encode()).unwrap();
+            let (output, outcome) = read_to_end(helper);
+            drop(control);
+            let told = refusal(&outcome, &output);
+            let Some(Refusal::NotSetUp(why)) = told else {
+                panic!("{layer} {refused:?} {error}: {outcome:?} {output}");
+            };
+            println!("{layer}: {why}");
+            assert_eq!(output, "", "{layer}");
+            assert!(!ground.work.join("ran").exists(), "{layer}");
+            ground.assert_unchanged(layer);
+        }
     }
 }
 

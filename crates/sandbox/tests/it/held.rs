@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 
 use polyloop_sandbox::{Exit, IfMissing, ReadOnly, Sandbox};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::ground::{Ground, fingerprint};
 use crate::{Running, make_fifo_in, read_to_end};
@@ -179,7 +180,9 @@ fn a_stand_in_that_was_left_behind_goes_with_the_next_job() {
     let running = Running::start(&ground.job_in(sandbox.clone(), "cat fifo"));
     let open = fs::OpenOptions::new().write(true).open(&gate).unwrap();
     let Running { mut helper, control } = running;
-    helper.kill().unwrap();
+    // With its keeper, so that nobody is told to tidy up.
+    let group = Pid::from_raw(i32::try_from(helper.id()).unwrap()).unwrap();
+    kill_process_group(group, Signal::KILL).unwrap();
     helper.wait().unwrap();
     drop((open, control));
     assert_eq!(names(&ground.work), [".git", "fifo"]);

@@ -15,6 +15,7 @@ mod roll;
 mod start;
 mod stay;
 mod user;
+mod waiting;
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};

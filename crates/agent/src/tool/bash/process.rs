@@ -15,14 +15,14 @@ use polyloop_sandbox::{
 use polyloop_session::Text;
 use polyloop_session::item::{End, ToolResult};
 use polyloop_session::policy::{Leave, RULE_ADVICE, Says};
-use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::Args;
 use super::environment::{Ground, bash, environment};
+use super::helpers::Started;
 use super::output::Output;
 use super::private::secrets;
 use super::protected;
@@ -77,7 +77,6 @@ async fn step(mut state: State) -> Option<(Progress, State)> {
 }
 
 struct Running {
-    helper: Child,
     /// Letting go of it is the request to stop.
     control: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
@@ -95,6 +94,8 @@ struct Running {
     /// Where output goes that the model will not be shown, once there is some.
     outputs: Option<PathBuf>,
     spill: Option<Spill>,
+    /// Dropped after its pipes.
+    helper: Started,
 }
 
 impl Running {
@@ -111,7 +112,7 @@ impl Running {
         if stop.is_cancelled() {
             return Err(ended(End::Interrupted, None, Some("Interrupted.".to_owned()), started));
         }
-        let (helper, outputs) = (place.helper.clone(), place.outputs.clone());
+        let (helpers, outputs) = (place.helper.clone(), place.outputs.clone());
         let job = tokio::task::spawn_blocking(move || {
             check_rules(&args, &place, unasked.as_ref())?;
             let job = job(&args, &place, safe, sandboxed)?;
@@ -123,12 +124,12 @@ impl Running {
         let (job, touched) = job.await.map_err(broke)?.map_err(&failed)?;
         let not_started = |error| failed(format!("bash: could not be started: {error}"));
 
-        let mut helper =
-            tokio::process::Command::from(helper.command()).spawn().map_err(not_started)?;
+        let mut helper = helpers.take(&job.confinement).map_err(not_started)?;
+        let (control, stdout, report) = helper.pipes().map_err(not_started)?;
         let mut running = Running {
-            control: helper.stdin.take(),
-            stdout: helper.stdout.take(),
-            report: helper.stderr.take(),
+            control: Some(control),
+            stdout: Some(stdout),
+            report: Some(report),
             helper,
             reported: Vec::new(),
             output: Output::default(),
@@ -146,6 +147,7 @@ impl Running {
             // If the helper takes no job, its report, or that there is none, tells.
             let _ = timeout(HELPER_PATIENCE, control.write_all(&job.encode())).await;
         }
+        helpers.refill(&job.confinement);
         Ok(running)
     }
 
@@ -204,15 +206,16 @@ impl Running {
 
     fn ask_to_stop(&mut self) {
         self.control = None;
-        self.wake();
+        self.helper.wake();
         self.deadline = Instant::now() + STOP_GRACE + HELPER_PATIENCE;
     }
 
-    /// Takes a part of the report. At its end the tree has ended, and only what is in the output
-    /// pipe is still to come.
+    /// Takes a part of the report. When it is whole the tree has ended, and only what is in the
+    /// output pipe is still to come.
     fn reported(&mut self, part: &[u8]) {
         self.reported.extend_from_slice(part);
-        if part.is_empty() || self.reported.len() > REPORT_BYTES_MAX {
+        let is_whole = part.is_empty() || Outcome::is_whole(&self.reported);
+        if is_whole || self.reported.len() > REPORT_BYTES_MAX {
             self.report = None;
             self.deadline = Instant::now() + DRAIN_PATIENCE;
         }
@@ -223,38 +226,22 @@ impl Running {
     fn late(&mut self) {
         if self.report.is_some() && !self.woken {
             self.woken = true;
-            self.wake();
+            self.helper.wake();
             self.deadline = Instant::now() + HELPER_PATIENCE;
             return;
         }
         if self.report.take().is_some() {
-            self.kill();
+            self.helper.kill();
         }
         self.stdout = None;
     }
 
-    fn wake(&self) {
-        if let Some(id) = self.id() {
-            let _ = kill_process_group(id, Signal::CONT);
-        }
-    }
-
-    /// The helper and its keeper; the command is killed with them.
-    fn kill(&self) {
-        if let Some(id) = self.id() {
-            let _ = kill_process_group(id, Signal::KILL);
-        }
-    }
-
-    /// Also that of the group.
-    fn id(&self) -> Option<Pid> {
-        self.helper.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw)
-    }
-
     async fn end(mut self) -> Progress {
         let stopped = self.control.take().is_none();
-        if timeout(HELPER_PATIENCE, self.helper.wait()).await.is_err() {
-            self.kill();
+        // One that has said all is about to end, and is reaped when it has.
+        let is_whole = Outcome::is_whole(&self.reported);
+        if !is_whole && !self.helper.ends_within(HELPER_PATIENCE).await {
+            self.helper.kill();
         }
         let outcome = Outcome::decode(&self.reported);
         let looked_at = self.sandboxed && !stopped;

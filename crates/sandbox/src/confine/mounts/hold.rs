@@ -15,8 +15,7 @@ use rustix::fs::{FileType, fstat};
 use super::{READ_ONLY, TAME, attach, attach_on, copied, is_socket, itself, named, taken};
 use crate::{IfMissing, ReadOnly, Sandbox};
 
-/// Returns what is hidden outside the writable directories.
-pub(super) fn everything(sandbox: &Sandbox, sockets: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
+pub(super) fn everything(sandbox: &Sandbox, sockets: &[PathBuf]) -> Result<(), String> {
     let mut pinned = BTreeSet::new();
     for ReadOnly { path, if_missing } in &sandbox.read_only {
         let Some(root) = sandbox.root_of(path) else { continue };
@@ -28,23 +27,25 @@ pub(super) fn everything(sandbox: &Sandbox, sockets: &[PathBuf]) -> Result<Vec<P
         protect(&there).map_err(named(path))?;
     }
     let nothing = Nothing::make().map_err(named("/dev"))?;
-    let mut outside = Vec::new();
-    // Where a link leads to is what must not be seen; a missing file is where it would be.
-    for path in outermost(sandbox.hidden.iter().map(|path| real(path)).collect()) {
+    for path in hidden(sandbox) {
         if let Some(root) = sandbox.root_of(&path) {
             let there = existing(root, &path).map_err(named(&path))?;
             pin_above(root, &there, &mut pinned).map_err(named(&path))?;
             nothing.cover(&there).map_err(named(&path))?;
         } else {
             nothing.cover(&path).map_err(named(&path))?;
-            outside.push(path);
         }
     }
     for path in sockets.iter().filter(|path| is_socket(path)) {
         nothing.cover(path).map_err(named(path))?;
     }
-    nothing.forget().map_err(named("/dev"))?;
-    Ok(outside)
+    nothing.forget().map_err(named("/dev"))
+}
+
+/// What may not be seen. Where a link leads to is what that means; a missing file is where it would
+/// be.
+pub(super) fn hidden(sandbox: &Sandbox) -> Vec<PathBuf> {
+    outermost(sandbox.hidden.iter().map(|path| real(path)).collect())
 }
 
 /// Without what lies below another of them: it is hidden with that, and nothing more can be put
