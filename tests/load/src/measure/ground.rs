@@ -174,7 +174,12 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         let target = to.join(entry.file_name());
         match entry.file_type()?.is_dir() {
             true => copy(&entry.path(), &target)?,
-            false => drop(std::fs::copy(entry.path(), target)?),
+            false => {
+                std::fs::copy(entry.path(), &target)?;
+                // A session's index is taken for that of another file if the time differs.
+                let made = entry.metadata()?.modified()?;
+                std::fs::File::options().write(true).open(target)?.set_modified(made)?;
+            }
         }
     }
     Ok(())

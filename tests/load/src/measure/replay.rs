@@ -6,7 +6,7 @@ use std::hash::Hasher;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::arrived;
 use super::figures::{Bound, Figures, Side};
@@ -37,19 +37,17 @@ impl Replay {
         let process = ground.start_from(&store).await?;
         let log = ground.file("replay.jsonl");
         let mut out = BufWriter::new(std::fs::File::create(&log)?);
-        let listed =
-            super::ground::get(process.address, &format!("/sessions?search={MADE}")).await?;
-        let listed: Value = serde_json::from_slice(&listed).map_err(io::Error::other)?;
-        let events = listed["sessions"][0]["event_count"].as_u64().unwrap_or(0);
-        if events + 1_000 < EVENTS {
-            return Err(io::Error::other(format!("the long session has {events} events")));
-        }
         let mut client = attach(&process).await?;
+        // Answered after the replay.
+        client.send(&json!({"type": "get_context", "session_id": MADE})).await?;
         let (mut frames, mut last, mut sum) = (0, 0, DefaultHasher::new());
-        while last < events {
+        loop {
             let frame = client.frame().await?;
-            let seq = serde_json::from_slice::<Value>(&frame).map_err(io::Error::other)?;
-            let seq = seq["seq"].as_u64().unwrap_or(0);
+            let told = serde_json::from_slice::<Value>(&frame).map_err(io::Error::other)?;
+            if told["type"] == "context_info" {
+                break;
+            }
+            let seq = told["seq"].as_u64().unwrap_or(0);
             if seq < last {
                 return Err(io::Error::other(format!("{seq} was replayed after {last}")));
             }
@@ -59,9 +57,12 @@ impl Replay {
             out.write_all(&frame)?;
             out.write_all(b"\n")?;
         }
+        if last + EVENTS / 100 < EVENTS {
+            return Err(io::Error::other(format!("the replay ended with event {last}")));
+        }
         out.flush()?;
-        println!("-- its replay has {frames} frames");
-        Ok(Replay { store, log, frames, sum: sum.finish(), events })
+        println!("-- its replay has {frames} frames, up to event {last}");
+        Ok(Replay { store, log, frames, sum: sum.finish(), events: last })
     }
 
     pub async fn run(&self, ground: &Ground, side: Side, figures: &mut Figures) -> io::Result<()> {

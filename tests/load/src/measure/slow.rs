@@ -143,11 +143,18 @@ async fn produce(ground: &Ground, process: &Process, name: &str, turns: u64) -> 
         for _ in 0..turns {
             let number = ground.next_number();
             let (bytes, every_us) = (CHUNK_BYTES, EVERY_US);
-            speaker.turn(Script::Stream { chunks: CHUNKS, bytes, every_us, number }).await?;
+            let script = Script::Stream { chunks: CHUNKS, bytes, every_us, number };
+            speaker.turn(script).await.map_err(|error| lost(&speaker, error))?;
         }
         io::Result::Ok(())
     });
     try_join_all(speak).await.map(drop)
+}
+
+/// One that reads must keep its connection; if this process cannot keep up, nothing is measured.
+fn lost(speaker: &Client, error: io::Error) -> io::Error {
+    let why = speaker.told_why.as_deref().unwrap_or("no reason given");
+    io::Error::other(format!("one that reads lost its connection ({why}): {error}"))
 }
 
 /// How one that never read came to have everything.
