@@ -22,14 +22,12 @@ const HEAD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
                       transfer-encoding: chunked\r\n\r\n";
 const BEFORE: &[u8] = br#"data: {"id":"c","object":"chat.completion.chunk","created":0,"model":"load","choices":[{"index":0,"delta":{"content":""#;
 const AFTER: &[u8] = b"\"},\"finish_reason\":null}]}\n\n";
-const END: &str = concat!(
+const STOP: &str = concat!(
     r#"data: {"id":"c","object":"chat.completion.chunk","created":0,"model":"load","choices":"#,
     r#"[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
     "\n\n",
-    r#"data: {"id":"c","object":"chat.completion.chunk","created":0,"model":"load","choices":[],"#,
-    r#""usage":{"prompt_tokens":10,"completion_tokens":10,"total_tokens":20}}"#,
-    "\n\ndata: [DONE]\n\n"
 );
+const BYTES_PER_TOKEN: usize = 4;
 const WORD: &[u8] = b"Much was said.";
 /// How much is written at once when nothing is to be waited for.
 const BURST_BYTES: usize = 16 * 1024;
@@ -89,13 +87,18 @@ impl Connection {
             }
             match Script::of(&body) {
                 Some(Script::Stream { number, .. }) if !self.is_new(number) => {
-                    write.write_all(&word()).await?;
+                    write.write_all(&word(body.len())).await?;
                 }
                 Some(Script::Stream { chunks, bytes, every_us: 0, .. }) => {
                     burst(&mut write, chunks, bytes).await?;
                 }
-                Some(Script::Stream { chunks, bytes, every_us, .. }) => {
-                    paced(&mut write, chunks, bytes, Duration::from_micros(every_us)).await?;
+                Some(Script::Stream { chunks, bytes, every_us, number }) => {
+                    let every = Duration::from_micros(every_us);
+                    let used = match number {
+                        0 => Used::LITTLE,
+                        _ => Used { input: body.len(), output: chunks as usize * bytes },
+                    };
+                    paced(&mut write, chunks, bytes, every, used).await?;
                 }
                 Some(Script::Tools { rounds, tool, done }) if done < rounds => {
                     write.write_all(&tool_call(done, tool)).await?;
@@ -134,7 +137,7 @@ async fn burst(write: &mut (impl AsyncWrite + Unpin), chunks: u64, bytes: usize)
             out.clear();
         }
     }
-    put_end(&mut out);
+    put_end(&mut out, Used::LITTLE);
     write.write_all(&out).await
 }
 
@@ -143,6 +146,7 @@ async fn paced(
     chunks: u64,
     bytes: usize,
     every: Duration,
+    used: Used,
 ) -> io::Result<()> {
     let mut ticks = interval_at(Instant::now(), every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
@@ -153,7 +157,7 @@ async fn paced(
         write.write_all(&out).await?;
         out.clear();
     }
-    put_end(&mut out);
+    put_end(&mut out, used);
     write.write_all(&out).await
 }
 
@@ -168,19 +172,39 @@ fn put_chunk(out: &mut Vec<u8>, bytes: usize, number: u64) {
     out.extend_from_slice(b"\r\n");
 }
 
-fn put_end(out: &mut Vec<u8>) {
-    let _ = write!(out, "{:x}\r\n{END}\r\n0\r\n\r\n", END.len());
+/// Bytes that a call read and wrote.
+#[derive(Clone, Copy)]
+struct Used {
+    input: usize,
+    output: usize,
+}
+
+impl Used {
+    /// What is said where a conversation is not to be summed up while it is measured.
+    const LITTLE: Used = Used { input: 40, output: 40 };
+}
+
+fn put_end(out: &mut Vec<u8>, used: Used) {
+    let (input, output) = (used.input / BYTES_PER_TOKEN, used.output / BYTES_PER_TOKEN);
+    let usage = serde_json::json!({
+        "id": "c", "object": "chat.completion.chunk", "created": 0, "model": "load", "choices": [],
+        "usage": {
+            "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output,
+        },
+    });
+    let text = format!("{STOP}data: {usage}\n\ndata: [DONE]\n\n");
+    let _ = write!(out, "{:x}\r\n{text}\r\n0\r\n\r\n", text.len());
 }
 
 /// An answer that is no piece.
-fn word() -> Vec<u8> {
+fn word(asked_bytes: usize) -> Vec<u8> {
     let mut out = HEAD.to_vec();
     let length = BEFORE.len() + WORD.len() + AFTER.len();
     let _ = write!(out, "{length:x}\r\n");
     for part in [BEFORE, WORD, AFTER, b"\r\n"] {
         out.extend_from_slice(part);
     }
-    put_end(&mut out);
+    put_end(&mut out, Used { input: asked_bytes, output: WORD.len() });
     out
 }
 

@@ -13,6 +13,7 @@ use super::ground::Ground;
 use super::{arrived, at_ms};
 use crate::bare::{Kind, Plan};
 use crate::client::{Client, Turn};
+use crate::clock::now_ns;
 use crate::dialect::{self, Dialect};
 use crate::proc::Process;
 use crate::script::Script;
@@ -77,16 +78,20 @@ async fn both(
     let process = ground.start(Side::Polyloop).await?;
     let script = Script::stream(CHUNKS, CHUNK_BYTES, EVERY_US);
     let mut clients = connect(&process, audience).await?;
-    let before = process.cpu()?;
+    let (before, [loading, _], began) = (process.cpu()?, ground.own_cpu()?, now_ns());
     clients.first_mut().ok_or_else(nobody)?.say(script).await?;
     let turns = try_join_all(clients.iter_mut().map(|client| client.see(script))).await?;
-    let ours = Watched { frames: frames(&turns), cpu_us: before.since_us()? };
+    let took_us = (now_ns() - began) as f64 / 1e3;
+    let (ours, loading) = (before.since_us()?, loading.since_us()?);
+    let ours = Watched { frames: frames(&turns), cpu_us: ours };
     drop(process);
     let mut lags: Vec<u64> =
         turns.iter().flat_map(|turn| &turn.lags).map(|(_, lag)| *lag).collect();
     lags.sort_unstable();
     if audience.len() == 1 {
         figures.put(Side::Polyloop, name, ("lag p99", "ms"), Bound::None, at_ms(&lags, 0.99));
+        let busy = 100.0 * loading / took_us;
+        figures.put(Side::Polyloop, name, ("the clients", "% of a core"), Bound::None, busy);
     }
     let mut turns = turns.into_iter();
     let kinds = audience.iter().filter_map(|(_, watchers)| {
