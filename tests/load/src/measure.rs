@@ -3,7 +3,7 @@
 
 use std::io;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
@@ -55,6 +55,8 @@ pub struct Options {
     plot: Option<PathBuf>,
 }
 
+/// Far more than any takes.
+const SCENARIO_TIME_MAX: Duration = Duration::from_secs(300);
 const SIDES: [Side; 2] = [Side::Floor, Side::Polyloop];
 
 pub async fn run(options: Options) -> io::Result<()> {
@@ -65,7 +67,7 @@ pub async fn run(options: Options) -> io::Result<()> {
     let ground = Ground::new(polyloop.clone(), maker, options.work.clone())?;
     let mut figures = Figures::default();
     let replay = match options.wants("replay") {
-        true => Some(Replay::new(&ground).await?),
+        true => Some(in_time("replay", Replay::new(&ground)).await?),
         false => None,
     };
     for run in 1..=options.runs {
@@ -74,14 +76,14 @@ pub async fn run(options: Options) -> io::Result<()> {
         many(&ground, &options, &mut figures).await?;
         if let Some(replay) = &replay {
             for side in SIDES {
-                replay.run(&ground, side, &mut figures).await?;
+                in_time("replay", replay.run(&ground, side, &mut figures)).await?;
             }
         }
         if options.wants("growth") {
-            growth::growth(&ground, &mut figures).await?;
+            in_time("growth", growth::growth(&ground, &mut figures)).await?;
         }
         if options.wants("slow") {
-            slow::slow(&ground, &mut figures).await?;
+            in_time("slow", slow::slow(&ground, &mut figures)).await?;
         }
     }
     println!("-- measured in {} s\n", began.elapsed().as_secs());
@@ -90,22 +92,22 @@ pub async fn run(options: Options) -> io::Result<()> {
 
 async fn one(ground: &Ground, options: &Options, figures: &mut Figures) -> io::Result<()> {
     let direct = match options.wants("first") {
-        true => one::direct(ground).await?,
+        true => in_time("first", one::direct(ground)).await?,
         false => 0.0,
     };
     for side in SIDES {
         if options.wants("start") {
-            one::start(ground, side, figures).await?;
+            in_time("start", one::start(ground, side, figures)).await?;
         }
         if options.wants("first") {
-            one::first_text(ground, side, direct, figures).await?;
+            in_time("first", one::first_text(ground, side, direct, figures)).await?;
         }
         if options.wants("burst") {
-            one::burst(ground, side, figures).await?;
+            in_time("burst", one::burst(ground, side, figures)).await?;
         }
         if options.wants("tools") {
-            one::tools(ground, side, Tool::Plain, figures).await?;
-            one::tools(ground, side, Tool::Sandboxed, figures).await?;
+            in_time("tools", one::tools(ground, side, Tool::Plain, figures)).await?;
+            in_time("tools", one::tools(ground, side, Tool::Sandboxed, figures)).await?;
         }
     }
     Ok(())
@@ -114,21 +116,32 @@ async fn one(ground: &Ground, options: &Options, figures: &mut Figures) -> io::R
 async fn many(ground: &Ground, options: &Options, figures: &mut Figures) -> io::Result<()> {
     for count in options.sessions.iter().filter(|_| options.wants("crowd")) {
         for side in SIDES {
-            crowd::curve(ground, side, *count, figures).await?;
+            in_time("crowd", crowd::curve(ground, side, *count, figures)).await?;
         }
     }
     for side in SIDES {
         if options.wants("capacity") {
-            crowd::capacity(ground, side, figures).await?;
+            in_time("capacity", crowd::capacity(ground, side, figures)).await?;
         }
         if options.wants("idle") {
-            crowd::idle(ground, side, options.connections, figures).await?;
+            in_time("idle", crowd::idle(ground, side, options.connections, figures)).await?;
         }
     }
     if options.wants("fan") {
-        fan::fan_out(ground, figures).await?;
+        in_time("fan", fan::fan_out(ground, figures)).await?;
     }
     Ok(())
+}
+
+/// A server that hangs ends the run.
+async fn in_time<T>(name: &str, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    match tokio::time::timeout(SCENARIO_TIME_MAX, work).await {
+        Ok(done) => done.map_err(|error| io::Error::other(format!("{name}: {error}"))),
+        Err(_) => {
+            let seconds = SCENARIO_TIME_MAX.as_secs();
+            Err(io::Error::other(format!("{name} did not end within {seconds} s")))
+        }
+    }
 }
 
 impl Options {
