@@ -55,21 +55,17 @@ pub async fn slow(ground: &Ground, figures: &mut Figures) -> io::Result<()> {
         figures.put(Side::Polyloop, SCENARIO, (what, unit), bound, value);
     };
     let process = ground.start(Side::Polyloop).await?;
-    let mut others = Vec::with_capacity(OTHERS);
-    for at in 0..OTHERS {
-        others.push(Client::connect(process.address, &format!("other{at}")).await?);
-    }
     let work = produce(ground, &process, "a", QUIET_TURNS);
-    let before = together(&process, &mut others, QUIET_TURNS, work).await?;
+    let before = together(&process, QUIET_TURNS, work).await?;
     let mut slow = Vec::with_capacity(NEVER_READ);
     for at in 0..NEVER_READ {
         let session = format!("b{}", at % SESSIONS);
         slow.push((Client::narrow(process.address, &session, RECEIVE_BYTES).await?, session));
     }
     let work = produce(ground, &process, "b", TURNS);
-    let during = together(&process, &mut others, TURNS, work).await?;
+    let during = together(&process, TURNS, work).await?;
     let work = produce(ground, &process, "c", QUIET_TURNS);
-    let after = together(&process, &mut others, QUIET_TURNS, work).await?;
+    let after = together(&process, QUIET_TURNS, work).await?;
     let bytes = TURNS * CHUNKS * (SESSIONS * CHUNK_BYTES) as u64;
     put("produced", "MB", Bound::None, bytes as f64 / 1e6);
     put("memory at most", "MB", Bound::None, during.memory_most as f64 / 1e6);
@@ -104,17 +100,21 @@ struct Seen {
 /// Others talk as long as it takes to produce so many turns of each session.
 async fn together(
     process: &Process,
-    others: &mut [Client],
     turns: u64,
     produced: impl Future<Output = io::Result<()>>,
 ) -> io::Result<Seen> {
+    // New connections each time: who does not look does not answer pings either.
+    let mut others = Vec::with_capacity(OTHERS);
+    for at in 0..OTHERS {
+        others.push(Client::connect(process.address, &format!("other{at}")).await?);
+    }
     let from = now_ns() + UNCOUNTED.as_nanos() as u64;
     let chunks = turns * CHUNKS * EVERY_US / OTHERS_EVERY_US;
     let script = Script::stream(chunks, OTHERS_CHUNK_BYTES, OTHERS_EVERY_US);
     let talk = others.iter_mut().enumerate().map(|(at, other)| async move {
         // Not all at once.
         tokio::time::sleep(Duration::from_millis(at as u64)).await;
-        other.turn(script).await
+        other.turn(script).await.map_err(|error| lost(other, error))
     });
     let ended = Cell::new(false);
     let all = async {
@@ -153,8 +153,8 @@ async fn produce(ground: &Ground, process: &Process, name: &str, turns: u64) -> 
 }
 
 /// One that reads must keep its connection; if this process cannot keep up, nothing is measured.
-fn lost(speaker: &Client, error: io::Error) -> io::Error {
-    let why = speaker.told_why.as_deref().unwrap_or("no reason given");
+fn lost(client: &Client, error: io::Error) -> io::Error {
+    let why = client.told_why.as_deref().unwrap_or("no reason given");
     io::Error::other(format!("one that reads lost its connection ({why}): {error}"))
 }
 
