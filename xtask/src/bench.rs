@@ -3,7 +3,8 @@
 //! what the page weighs and how smoothly it goes (tests/browser/budget.mjs), and the server under
 //! load beside a bare relay (tests/load).
 //!
-//! Asserts nothing: how fast a machine is says little about whether a change is right.
+//! Asserts nothing of time: how fast a machine is says little about whether a change is right. The
+//! load fails where its floor is none, or where something was lost.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,9 +41,13 @@ pub struct Options {
     /// How often each scenario of the load runs
     #[arg(long, default_value_t = 5)]
     runs: u32,
-    /// Only scenarios of the load whose names contain this
+    /// Only scenarios of the load whose names contain this: start, first, burst, tools, crowd,
+    /// capacity, idle, fan, replay, growth, slow; what was found of the others is kept
     #[arg(long)]
     scenario: Option<String>,
+    /// Write what the load came to into docs/PERFORMANCE.md
+    #[arg(long)]
+    write_docs: bool,
     /// One part alone
     #[arg(long, value_enum)]
     only: Option<Only>,
@@ -58,7 +63,7 @@ enum Only {
     Thinking,
     /// The page: its first load, many items, much output
     Page,
-    /// The server under load, beside a bare relay
+    /// The server under load, beside a bare relay: about 35 minutes for five runs
     Load,
 }
 
@@ -66,21 +71,25 @@ pub fn run(place: &Place, options: &Options) -> bool {
     let Options { entries, bytes, without_index, only, install, .. } = options;
     let wanted = |part| only.is_none_or(|only| only == part);
     let mut steps = Steps::new();
-    let python = steps.run("tools: python3 with websockets", &[], || tools::python(place, install));
-    let built = steps.run("build", &[python], || {
+    let built = steps.run("build", &[], || {
         let words = ["build", "--release", "--package", "polyloop", "--bins", "--examples"];
         show(&mut place.cargo(&words), BENCH_TIME_MAX)
     });
-    if wanted(Only::Long) {
-        steps.run("a long session", &[built], || long(place, *entries, *bytes, false));
-        if *without_index {
-            let again = || long(place, *entries, *bytes, true);
-            steps.run("the same without its index", &[built], again);
+    if wanted(Only::Long) || wanted(Only::Thinking) {
+        let tools = || tools::python(place, install);
+        let python = steps.run("tools: python3 with websockets", &[], tools);
+        if wanted(Only::Long) {
+            steps.run("a long session", &[built, python], || long(place, *entries, *bytes, false));
+            if *without_index {
+                let again = || long(place, *entries, *bytes, true);
+                steps.run("the same without its index", &[built, python], again);
+            }
         }
-    }
-    if wanted(Only::Thinking) {
-        steps.run("a graph of sub-tasks", &[built], || graph(place));
-        steps.run("puzzles, and what the agents' own code costs", &[], || thinking(place, options));
+        if wanted(Only::Thinking) {
+            steps.run("a graph of sub-tasks", &[built, python], || graph(place));
+            let puzzles = || thinking(place, options);
+            steps.run("puzzles, and what the agents' own code costs", &[], puzzles);
+        }
     }
     if wanted(Only::Page) {
         let tools = steps.run("tools: node and a browser", &[], || {
@@ -105,7 +114,8 @@ fn page(place: &Place, options: &Options) -> Result<(), String> {
     show(&mut budget, BENCH_TIME_MAX)
 }
 
-/// What it writes is in the target folder: `load/figures.md`, `figures.json`, `lag.svg`.
+/// What it writes is in the target folder: `load/figures.md`, `figures.json`, `lag.svg`. Fails when
+/// the floor was too slow to compare with, or something that was sent did not arrive.
 fn load(place: &Place, options: &Options) -> Result<(), String> {
     let words = ["build", "--release", "--package", "polyloop-load"];
     show(&mut place.cargo(&words), BENCH_TIME_MAX)?;
@@ -114,6 +124,10 @@ fn load(place: &Place, options: &Options) -> Result<(), String> {
     run.arg("measure").arg("--polyloop").arg(release.join("polyloop"));
     run.arg("--work").arg(place.target.join("load"));
     run.args(["--runs", &options.runs.to_string()]);
+    if options.write_docs {
+        run.arg("--docs").arg(place.root.join("docs/PERFORMANCE.md"));
+        run.arg("--plot").arg(place.root.join("docs/images/lag.svg"));
+    }
     if let Some(scenario) = &options.scenario {
         run.args(["--only", scenario]);
     }

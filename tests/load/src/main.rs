@@ -10,15 +10,17 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use tokio::net::TcpListener;
 
+mod bare;
 mod client;
 mod clock;
+mod dialect;
 mod floor;
 mod http;
 mod measure;
 mod model;
+mod piece;
 mod proc;
 mod script;
-mod stamp;
 
 #[derive(Parser)]
 #[command(about = "Measures the server beside a bare relay, all on this machine")]
@@ -42,6 +44,13 @@ enum What {
         #[arg(long)]
         listen: std::net::SocketAddr,
     },
+    /// Writes frames of given lengths to those who connect, and does nothing else; prints where it
+    /// listens
+    Bare {
+        /// A file that says what is written, to how many
+        #[arg(long)]
+        plan: PathBuf,
+    },
     /// Starts all of it, and measures
     Measure(measure::Options),
 }
@@ -50,6 +59,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().what {
         What::Model => alone(serve_model()),
         What::Floor { model, logs, listen } => together(serve_floor(model, logs, listen)),
+        What::Bare { plan } => alone(serve_bare(plan)),
         What::Measure(options) => alone(measure::run(options)),
     };
     match done {
@@ -74,6 +84,12 @@ async fn serve_model() -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("model on {}", listener.local_addr()?);
     model::serve(listener).await
+}
+
+async fn serve_bare(plan: PathBuf) -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    println!("bare writes on {}", listener.local_addr()?);
+    bare::serve(listener, &plan).await
 }
 
 async fn serve_floor(

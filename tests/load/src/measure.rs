@@ -3,24 +3,35 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 
 use self::figures::{Figures, Side};
 use self::ground::Ground;
+use self::replay::Replay;
+use self::report::Kept;
 use crate::script::Tool;
 
 mod crowd;
+mod fan;
 mod figures;
 mod ground;
+mod growth;
 mod one;
 mod plot;
+mod replay;
+mod report;
+mod slow;
 
 #[derive(Args)]
 pub struct Options {
     /// The server's program
     #[arg(long)]
     polyloop: PathBuf,
+    /// The program that makes long sessions; without, `examples/long_session` beside the server
+    #[arg(long)]
+    maker: Option<PathBuf>,
     /// A folder for logs, stores and results
     #[arg(long)]
     work: PathBuf,
@@ -32,57 +43,141 @@ pub struct Options {
     sessions: Vec<usize>,
     #[arg(long, default_value_t = 10_000)]
     connections: usize,
-    /// Only scenarios whose names contain this: start, first, burst, tools, crowd, capacity, idle
+    /// Only scenarios whose names contain this: start, first, burst, tools, crowd, capacity, idle,
+    /// fan, replay, growth, slow. What an earlier run found of the others stays in the results
     #[arg(long)]
     only: Option<String>,
+    /// A document whose table, between its marks, is written anew
+    #[arg(long)]
+    docs: Option<PathBuf>,
+    /// Where the plot goes besides
+    #[arg(long)]
+    plot: Option<PathBuf>,
 }
 
+/// Far more than any takes.
+const SCENARIO_TIME_MAX: Duration = Duration::from_secs(300);
 const SIDES: [Side; 2] = [Side::Floor, Side::Polyloop];
 
 pub async fn run(options: Options) -> io::Result<()> {
-    let Options { polyloop, work, runs, sessions, connections, only } = options;
-    let wanted = |name: &str| only.as_ref().is_none_or(|only| name.contains(&**only));
-    let ground = Ground::new(polyloop, work.clone())?;
+    let began = Instant::now();
+    let polyloop = options.polyloop.clone();
+    let beside = || polyloop.with_file_name("examples").join("long_session");
+    let maker = options.maker.clone().unwrap_or_else(beside);
+    let ground = Ground::new(polyloop.clone(), maker, options.work.clone())?;
     let mut figures = Figures::default();
-    for run in 1..=runs {
-        println!("-- run {run} of {runs}");
-        for side in SIDES {
-            if wanted("start") {
-                one::start(&ground, side, &mut figures).await?;
-            }
-            if wanted("first") {
-                one::first_text(&ground, side, &mut figures).await?;
-            }
-            if wanted("burst") {
-                one::burst(&ground, side, &mut figures).await?;
-            }
-            if wanted("tools") {
-                one::tools(&ground, side, Tool::Plain, &mut figures).await?;
-                one::tools(&ground, side, Tool::Sandboxed, &mut figures).await?;
-            }
-        }
-        for count in sessions.iter().filter(|_| wanted("crowd")) {
+    let replay = match options.wants("replay") {
+        true => Some(in_time("replay", Replay::new(&ground)).await?),
+        false => None,
+    };
+    for run in 1..=options.runs {
+        println!("-- run {run} of {}, after {} s", options.runs, began.elapsed().as_secs());
+        one(&ground, &options, &mut figures).await?;
+        many(&ground, &options, &mut figures).await?;
+        if let Some(replay) = &replay {
             for side in SIDES {
-                crowd::curve(&ground, side, *count, &mut figures).await?;
+                in_time("replay", replay.run(&ground, side, &mut figures)).await?;
             }
         }
-        for side in SIDES {
-            if wanted("capacity") {
-                crowd::capacity(&ground, side, &mut figures).await?;
-            }
-            if wanted("idle") {
-                crowd::idle(&ground, side, connections, &mut figures).await?;
-            }
+        if options.wants("growth") {
+            in_time("growth", growth::growth(&ground, &mut figures)).await?;
+        }
+        if options.wants("slow") {
+            in_time("slow", slow::slow(&ground, &mut figures)).await?;
         }
     }
-    let table = figures.table();
-    println!("\n{table}");
-    std::fs::write(work.join("figures.md"), &table)?;
-    std::fs::write(work.join("figures.json"), figures.json().to_string())?;
-    std::fs::write(work.join("lag.svg"), plot::lag(&figures, &sessions))?;
-    match figures.all_hold() {
-        true => println!("every bound holds"),
-        false => println!("some bounds do not hold"),
+    println!("-- measured in {} s\n", began.elapsed().as_secs());
+    write(&options, &figures)
+}
+
+async fn one(ground: &Ground, options: &Options, figures: &mut Figures) -> io::Result<()> {
+    let direct = match options.wants("first") {
+        true => in_time("first", one::direct(ground)).await?,
+        false => 0.0,
+    };
+    for side in SIDES {
+        if options.wants("start") {
+            in_time("start", one::start(ground, side, figures)).await?;
+        }
+        if options.wants("first") {
+            in_time("first", one::first_text(ground, side, direct, figures)).await?;
+        }
+        if options.wants("burst") {
+            in_time("burst", one::burst(ground, side, figures)).await?;
+        }
+        if options.wants("tools") {
+            in_time("tools", one::tools(ground, side, Tool::Plain, figures)).await?;
+            in_time("tools", one::tools(ground, side, Tool::Sandboxed, figures)).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn many(ground: &Ground, options: &Options, figures: &mut Figures) -> io::Result<()> {
+    for count in options.sessions.iter().filter(|_| options.wants("crowd")) {
+        for side in SIDES {
+            in_time("crowd", crowd::curve(ground, side, *count, figures)).await?;
+        }
+    }
+    for side in SIDES {
+        if options.wants("capacity") {
+            in_time("capacity", crowd::capacity(ground, side, figures)).await?;
+        }
+        if options.wants("idle") {
+            in_time("idle", crowd::idle(ground, side, options.connections, figures)).await?;
+        }
+    }
+    if options.wants("fan") {
+        in_time("fan", fan::fan_out(ground, figures)).await?;
+    }
+    Ok(())
+}
+
+/// A server that hangs ends the run.
+async fn in_time<T>(name: &str, work: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    match tokio::time::timeout(SCENARIO_TIME_MAX, work).await {
+        Ok(done) => done.map_err(|error| io::Error::other(format!("{name}: {error}"))),
+        Err(_) => {
+            let seconds = SCENARIO_TIME_MAX.as_secs();
+            Err(io::Error::other(format!("{name} did not end within {seconds} s")))
+        }
+    }
+}
+
+impl Options {
+    fn wants(&self, scenario: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| scenario.contains(&**only))
+    }
+}
+
+/// Nothing is written of a run that is void.
+fn write(options: &Options, figures: &Figures) -> io::Result<()> {
+    let void = figures.void();
+    if !void.is_empty() {
+        println!("{}", Kept::of(figures).text());
+        let why = void.join("\n  ");
+        return Err(io::Error::other(format!(
+            "THE RUN IS VOID: a floor this slow says nothing about what stands beside it.\n  {why}\n\
+             Run it again where nothing else runs."
+        )));
+    }
+    let path = options.work.join("figures.json");
+    let kept = Kept::of(figures).with_earlier(&path);
+    let text = kept.text();
+    println!("{text}");
+    std::fs::write(options.work.join("figures.md"), &text)?;
+    std::fs::write(&path, serde_json::to_vec_pretty(&kept).map_err(io::Error::other)?)?;
+    let plot = plot::lag(&kept.rows);
+    std::fs::write(options.work.join("lag.svg"), &plot)?;
+    if let Some(path) = options.plot.as_ref().filter(|_| !plot.is_empty()) {
+        std::fs::write(path, &plot)?;
+    }
+    if let Some(docs) = &options.docs {
+        kept.write_into(docs)?;
+    }
+    match kept.broken() {
+        broken if broken.is_empty() => println!("every bound holds"),
+        broken => println!("bounds that do not hold:\n  {}", broken.join("\n  ")),
     }
     Ok(())
 }
@@ -96,6 +191,6 @@ fn at_ms(sorted: &[u64], part: f64) -> f64 {
 fn arrived(found: u64, wanted: u64) -> io::Result<()> {
     match found == wanted {
         true => Ok(()),
-        false => Err(io::Error::other(format!("{found} of {wanted} arrived"))),
+        false => Err(io::Error::other(format!("{found} arrived, not {wanted}"))),
     }
 }

@@ -1,5 +1,6 @@
 //! Processes that are measured: started, looked at through `/proc`, ended by their ids.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::net::SocketAddr;
@@ -12,6 +13,8 @@ use tokio::net::TcpStream;
 const READY_TIME_MAX: Duration = Duration::from_secs(20);
 /// What the kernel counts processor time in, for programs.
 const TICKS_PER_SECOND: u64 = 100;
+/// How far two readings in ticks may be from the truth.
+const TICKS_UNSURE: u64 = 2;
 
 pub struct Process {
     child: Child,
@@ -48,22 +51,13 @@ impl Process {
         Ok(process)
     }
 
-    fn read(&self, name: &str) -> io::Result<String> {
-        fs::read_to_string(format!("/proc/{}/{name}", self.child.id()))
-    }
-
-    /// Processor time so far, of all its threads, also of those that ended.
-    pub fn cpu(&self) -> io::Result<Duration> {
-        let stat = self.read("stat")?;
-        // The name, in brackets, may hold anything.
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
-        let ticks = |at: usize| fields.get(at).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
-        Ok(Duration::from_millis((ticks(11) + ticks(12)) * (1000 / TICKS_PER_SECOND)))
+    pub fn cpu(&self) -> io::Result<Cpu> {
+        Cpu::of(self.child.id())
     }
 
     /// Memory that is in use now.
     pub fn memory(&self) -> io::Result<u64> {
-        let status = self.read("status")?;
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
         Ok(kilobytes.unwrap_or(0) * 1024)
@@ -74,6 +68,44 @@ impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// Processor time that a process has used.
+pub struct Cpu {
+    process: u32,
+    /// Of each thread, exactly.
+    threads: HashMap<String, u64>,
+    /// Of all threads, also of those that ended, in ticks.
+    ticks: u64,
+}
+
+impl Cpu {
+    pub fn of(process: u32) -> io::Result<Cpu> {
+        let mut threads = HashMap::new();
+        for thread in fs::read_dir(format!("/proc/{process}/task"))? {
+            let thread = thread?;
+            // It may have ended since.
+            let Ok(used) = fs::read_to_string(thread.path().join("schedstat")) else { continue };
+            let ns = used.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
+            threads.insert(thread.file_name().to_string_lossy().into_owned(), ns);
+        }
+        let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+        // The name, in brackets, may hold anything.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+        let field = |at: usize| fields.get(at).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0);
+        Ok(Cpu { process, threads, ticks: field(11) + field(12) })
+    }
+
+    /// What it has used since, in microseconds.
+    pub fn since_us(&self) -> io::Result<f64> {
+        let now = Cpu::of(self.process)?;
+        let before = |thread: &String| self.threads.get(thread).copied().unwrap_or(0);
+        let exact = now.threads.iter().map(|(thread, ns)| ns.saturating_sub(before(thread)));
+        let exact = exact.sum::<u64>() as f64 / 1e3;
+        // What threads used that have ended is in the ticks alone.
+        let ticks = (now.ticks - self.ticks).saturating_sub(TICKS_UNSURE);
+        Ok(exact.max(ticks as f64 * 1e6 / TICKS_PER_SECOND as f64))
     }
 }
 

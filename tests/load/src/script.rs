@@ -3,13 +3,16 @@
 
 use memchr::memmem;
 
+use crate::piece::{self, Pieces};
+
 const OPEN: &[u8] = b"@@";
 const TOOL_RESULT: &[u8] = b"\"role\":\"tool\"";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Script {
-    /// So many chunks of so many bytes; 0 µs apart means as fast as they are taken.
-    Stream { chunks: u64, bytes: usize, every_us: u64 },
+    /// So many chunks of so many bytes; 0 µs apart means as fast as they are taken. Each `number`
+    /// above 0 is streamed once: who asks again, to sum up what was said, gets a word.
+    Stream { chunks: u64, bytes: usize, every_us: u64, number: u64 },
     /// So many calls of a tool, one after the other, then a word; `done` of them have their results.
     Tools { rounds: usize, tool: Tool, done: usize },
 }
@@ -32,10 +35,23 @@ impl Tool {
 }
 
 impl Script {
+    /// What is asked for most.
+    pub fn stream(chunks: u64, bytes: usize, every_us: u64) -> Script {
+        Script::Stream { chunks, bytes, every_us, number: 0 }
+    }
+
+    /// What the answer is made of.
+    pub fn pieces(self) -> Pieces {
+        match self {
+            Script::Stream { chunks, bytes, .. } => Pieces::new(chunks, bytes),
+            Script::Tools { .. } => Pieces::new(1, piece::BYTES_MIN),
+        }
+    }
+
     pub fn text(self) -> String {
         match self {
-            Script::Stream { chunks, bytes, every_us } => {
-                format!("@@stream {chunks} {bytes} {every_us}@@")
+            Script::Stream { chunks, bytes, every_us, number } => {
+                format!("@@stream {chunks} {bytes} {every_us} {number}@@")
             }
             Script::Tools { rounds, tool: Tool::Plain, .. } => format!("@@tools {rounds}@@"),
             Script::Tools { rounds, tool: Tool::Sandboxed, .. } => {
@@ -57,6 +73,7 @@ impl Script {
                 chunks: number()?,
                 bytes: usize::try_from(number()?).ok()?,
                 every_us: number()?,
+                number: number()?,
             }),
             "tools" | "sandboxed" => {
                 let rounds = usize::try_from(number()?).ok()?;
@@ -76,7 +93,7 @@ mod tests {
     #[test]
     fn the_last_script_counts() {
         let (one, two) = (
-            Script::Stream { chunks: 5, bytes: 32, every_us: 20_000 },
+            Script::Stream { chunks: 5, bytes: 32, every_us: 20_000, number: 7 },
             Script::Tools { rounds: 3, tool: Tool::Plain, done: 0 },
         );
         let body = format!("{{\"a\":\"{}\",\"b\":\"{}\"}}", one.text(), two.text());

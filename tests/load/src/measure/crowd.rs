@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
+use futures_util::future::join_all;
 
 use super::at_ms;
 use super::figures::{Bound, Figures, Side};
@@ -11,6 +11,7 @@ use super::ground::Ground;
 use super::one::CHUNK_BYTES;
 use crate::client::Client;
 use crate::clock::now_ns;
+use crate::proc::Cpu;
 use crate::script::Script;
 
 const EVERY_US: u64 = 20_000;
@@ -27,6 +28,9 @@ const IDLE_KB_MAX: f64 = 16.4;
 /// Capacity is found to this part of itself.
 const CAPACITY_STEP: f64 = 0.05;
 const CAPACITY_MAX: usize = 3000;
+/// A floor that takes more is none; looked at with so many sessions.
+const FLOOR_CHUNK_US_MAX: f64 = 15.0;
+const FLOOR_SESSIONS: usize = 100;
 
 pub struct Crowd {
     pub chunks: u64,
@@ -35,6 +39,9 @@ pub struct Crowd {
     pub lag_p99_ms: f64,
     pub cpu_us: f64,
     pub session_kb: f64,
+    /// How busy those were who load, of one core each.
+    pub clients_percent: f64,
+    pub model_percent: f64,
 }
 
 impl Crowd {
@@ -48,10 +55,10 @@ pub async fn crowd(ground: &Ground, side: Side, sessions: usize) -> io::Result<C
     let empty = process.memory()?;
     let mut clients = Vec::with_capacity(sessions);
     for at in 0..sessions {
-        clients.push(Client::connect(process.address, &format!("s{at}"), "").await?);
+        clients.push(Client::connect(process.address, &format!("s{at}")).await?);
     }
-    let (before, began) = (process.cpu()?, now_ns());
-    let script = Script::Stream { chunks: CHUNKS, bytes: CHUNK_BYTES, every_us: EVERY_US };
+    let (before, loading, began) = (process.cpu()?, ground.own_cpu()?, now_ns());
+    let script = Script::stream(CHUNKS, CHUNK_BYTES, EVERY_US);
     let turns = clients.iter_mut().enumerate().map(|(at, client)| async move {
         tokio::time::sleep(SPREAD.mul_f64(at as f64 / sessions as f64)).await;
         client.turn(script).await
@@ -60,9 +67,21 @@ pub async fn crowd(ground: &Ground, side: Side, sessions: usize) -> io::Result<C
         tokio::time::sleep(Duration::from_secs(SECONDS - 1)).await;
         process.memory()
     };
-    let (turns, memory) = tokio::join!(try_join_all(turns), memory);
-    let (turns, memory) = (turns?, memory?.saturating_sub(empty));
-    let cpu = (process.cpu()? - before).as_secs_f64() * 1e6;
+    let (turns, memory) = tokio::join!(join_all(turns), memory);
+    let took_us = (now_ns() - began) as f64 / 1e3;
+    let cpu = before.since_us()?;
+    let busy = |cpu: &Cpu| io::Result::Ok(100.0 * cpu.since_us()? / took_us);
+    let (clients_percent, model_percent) = (busy(&loading[0])?, busy(&loading[1])?);
+    let (turns, failed): (Vec<_>, Vec<_>) = turns.into_iter().partition(|turn| turn.is_ok());
+    if let Some(Err(why)) = failed.first() {
+        println!(
+            "{:8} {} of {sessions} sessions did not end well: {why}",
+            side.name(),
+            failed.len()
+        );
+    }
+    let turns: Vec<_> = turns.into_iter().flatten().collect();
+    let memory = memory?.saturating_sub(empty);
     let chunks: u64 = turns.iter().map(|turn| turn.chunks).sum();
     let counted_from = began + UNCOUNTED.as_nanos() as u64;
     let lags = turns.iter().flat_map(|turn| &turn.lags);
@@ -76,6 +95,8 @@ pub async fn crowd(ground: &Ground, side: Side, sessions: usize) -> io::Result<C
         lag_p99_ms: at_ms(&lags, 0.99),
         cpu_us: cpu / chunks as f64,
         session_kb: memory as f64 / sessions as f64 / 1e3,
+        clients_percent,
+        model_percent,
     })
 }
 
@@ -91,6 +112,10 @@ pub async fn curve(
     figures.put(side, &name, ("lag p50", "ms"), Bound::None, found.lag_p50_ms);
     figures.put(side, &name, ("lag p99", "ms"), Bound::None, found.lag_p99_ms);
     figures.put(side, &name, ("chunks missing", ""), Bound::AtMost(0.0), missing);
+    if sessions == FLOOR_SESSIONS {
+        let bound = Bound::FloorAtMost(FLOOR_CHUNK_US_MAX);
+        figures.put(side, &name, ("CPU a chunk, for the floor", "µs"), bound, found.cpu_us);
+    }
     // Where either side is overrun, processor time and memory say little.
     let (cpu, memory) = match sessions {
         100..=500 => (Bound::TimesAtMost(2.0), Bound::AboveAtMost(SESSION_KB_MAX)),
@@ -98,6 +123,9 @@ pub async fn curve(
     };
     figures.put(side, &name, ("CPU a chunk", "µs"), cpu, found.cpu_us);
     figures.put(side, &name, ("memory a session", "kB"), memory, found.session_kb);
+    let of_a_core = "% of a core";
+    figures.put(side, &name, ("the clients", of_a_core), Bound::None, found.clients_percent);
+    figures.put(side, &name, ("the model", of_a_core), Bound::None, found.model_percent);
     Ok(())
 }
 
@@ -126,7 +154,7 @@ pub async fn idle(
     let mut clients = Vec::with_capacity(connections);
     for _ in 0..connections {
         // All look at one session: what is measured is a connection.
-        clients.push(Client::connect(process.address, "idle", "").await?);
+        clients.push(Client::connect(process.address, "idle").await?);
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
     let each = process.memory()?.saturating_sub(empty) as f64 / connections as f64 / 1e3;

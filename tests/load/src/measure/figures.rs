@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Side {
+    /// The bare relay; for fan-out, the bare write.
     Floor,
     Polyloop,
 }
@@ -29,12 +30,14 @@ pub enum Bound {
     /// At most so much above the floor's.
     AboveAtMost(f64),
     AtMost(f64),
+    /// The floor itself must keep it, or the whole run says nothing.
+    FloorAtMost(f64),
 }
 
 impl Bound {
     fn holds(self, floor: f64, ours: f64) -> Option<bool> {
         match self {
-            Bound::None => None,
+            Bound::None | Bound::FloorAtMost(_) => None,
             Bound::TimesAtMost(times) => Some(ours <= times * floor),
             Bound::TimesAtLeast(times) => Some(ours >= times * floor),
             Bound::AboveAtMost(more) => Some(ours <= floor + more),
@@ -49,6 +52,7 @@ impl Bound {
             Bound::TimesAtLeast(times) => format!("≥ {times}×"),
             Bound::AboveAtMost(more) => format!("≤ floor + {more}"),
             Bound::AtMost(most) => format!("≤ {most}"),
+            Bound::FloorAtMost(most) => format!("floor ≤ {most}"),
         }
     }
 }
@@ -67,6 +71,22 @@ pub struct Figures {
     all: BTreeMap<(String, &'static str), Figure>,
 }
 
+/// One figure of one scenario, as it is kept: all that a table or a plot needs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Row {
+    pub scenario: String,
+    pub what: String,
+    pub unit: String,
+    pub floor: Vec<f64>,
+    pub polyloop: Vec<f64>,
+    pub floor_median: Option<f64>,
+    pub polyloop_median: Option<f64>,
+    pub ratio: Option<f64>,
+    pub bound: String,
+    pub holds: Option<bool>,
+}
+
+/// NaN of none.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -102,83 +122,50 @@ impl Figures {
             .filter_map(|name| self.all.get(name).map(|figure| (name.0.as_str(), name.1, figure)))
     }
 
-    pub fn median(&self, side: Side, scenario: &str, what: &'static str) -> Option<f64> {
-        let figure = self.all.get(&(scenario.to_owned(), what))?;
-        figure.values.get(&side).map(|values| median(values))
-    }
-
-    pub fn json(&self) -> Value {
+    pub fn rows(&self) -> Vec<Row> {
+        let number = |value: f64| value.is_finite().then_some(value);
         let row = |(scenario, what, figure): (&str, &str, &Figure)| {
             let of = |side: Side| figure.values.get(&side).cloned().unwrap_or_default();
-            let (floor, ours) = (of(Side::Floor), of(Side::Polyloop));
-            let (low, high) = (median(&floor), median(&ours));
-            let number = |value: f64| value.is_finite().then_some(value);
-            json!({
-                "scenario": scenario, "what": what, "unit": figure.unit,
-                "floor": floor, "polyloop": ours,
-                "floor_median": number(low), "polyloop_median": number(high),
-                "ratio": number(high / low), "bound": figure.bound.text(),
-                "holds": figure.bound.holds(low, high),
+            let (floor, polyloop) = (of(Side::Floor), of(Side::Polyloop));
+            let (low, high) = (median(&floor), median(&polyloop));
+            Row {
+                scenario: scenario.to_owned(),
+                what: what.to_owned(),
+                unit: figure.unit.to_owned(),
+                floor_median: number(low),
+                polyloop_median: number(high),
+                ratio: number(high / low),
+                bound: figure.bound.text(),
+                holds: figure.bound.holds(low, high),
+                floor,
+                polyloop,
+            }
+        };
+        self.each().map(row).collect()
+    }
+
+    /// Why the run says nothing: a floor that is slow makes everything beside it look fast.
+    pub fn void(&self) -> Vec<String> {
+        let why = |(scenario, what, figure): (&str, &str, &Figure)| {
+            let Bound::FloorAtMost(most) = figure.bound else { return None };
+            let found = median(figure.values.get(&Side::Floor)?);
+            let unit = figure.unit;
+            (found > most).then(|| {
+                let found = short(found);
+                format!("{scenario}: the floor's {what} is {found} {unit}, above {most} {unit}")
             })
         };
-        Value::Array(self.each().map(row).collect())
-    }
-
-    /// For people, and for docs/PERFORMANCE.md.
-    pub fn table(&self) -> String {
-        let mut lines = vec![
-            "| scenario | figure | floor | polyloop | ratio | bound |".to_owned(),
-            "|---|---|---|---|---|---|".to_owned(),
-        ];
-        for (scenario, what, figure) in self.each() {
-            let of = |side: Side| figure.values.get(&side).map_or(&[][..], |values| values);
-            let (floor, ours) = (of(Side::Floor), of(Side::Polyloop));
-            let (low, high) = (median(floor), median(ours));
-            let ratio = match (high / low).is_finite() {
-                true => format!("{:.2}", high / low),
-                false => String::new(),
-            };
-            let held = match figure.bound.holds(low, high) {
-                Some(true) => " ok",
-                Some(false) => " **no**",
-                None => "",
-            };
-            let bound = figure.bound.text();
-            let (floor, ours, unit) = (spread(floor), spread(ours), figure.unit);
-            lines.push(format!(
-                "| {scenario} | {what}, {unit} | {floor} | {ours} | {ratio} | {bound}{held} |"
-            ));
-        }
-        lines.join("\n") + "\n"
-    }
-
-    /// Whether every figure that has a bound keeps it.
-    pub fn all_hold(&self) -> bool {
-        self.each().all(|(_, _, figure)| {
-            let of = |side: Side| figure.values.get(&side).map_or(f64::NAN, |v| median(v));
-            figure.bound.holds(of(Side::Floor), of(Side::Polyloop)) != Some(false)
-        })
-    }
-}
-
-/// The median, with the least and the most.
-fn spread(values: &[f64]) -> String {
-    let (low, high) = values
-        .iter()
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)));
-    match values.len() {
-        0 => String::new(),
-        1 => short(values[0]),
-        _ => format!("{} ({}–{})", short(median(values)), short(low), short(high)),
+        self.each().filter_map(why).collect()
     }
 }
 
 /// Three figures that mean something.
-fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 100.0 => format!("{value:.0}"),
         v if v >= 10.0 => format!("{value:.1}"),
         v if v >= 1.0 => format!("{value:.2}"),
+        0.0 => "0".to_owned(),
         _ => format!("{value:.3}"),
     }
 }
@@ -195,12 +182,24 @@ mod tests {
             figures.put(Side::Floor, "first", ("p50", "ms"), bound, floor);
             figures.put(Side::Polyloop, "first", ("p50", "ms"), bound, ours);
         }
-        assert!(figures.all_hold());
-        let row = "| first | p50, ms | 1.10 (1.00–1.20) | 2.00 (1.90–9.00) | 1.82 | ≤ 2× ok |";
-        assert!(figures.table().contains(row), "{}", figures.table());
+        assert_eq!(figures.rows()[0].holds, Some(true));
         figures.put(Side::Polyloop, "first", ("p50", "ms"), Bound::None, 9.0);
         figures.put(Side::Polyloop, "first", ("p50", "ms"), Bound::None, 9.0);
-        assert!(!figures.all_hold());
+        assert_eq!(figures.rows()[0].holds, Some(false));
+    }
+
+    #[test]
+    fn a_slow_floor_makes_a_run_void() {
+        let mut figures = Figures::default();
+        let bound = Bound::FloorAtMost(0.5);
+        for value in [0.4, 0.6, 0.45] {
+            figures.put(Side::Floor, "first", ("added", "ms"), bound, value);
+            figures.put(Side::Polyloop, "first", ("added", "ms"), bound, 9.0);
+        }
+        assert_eq!(figures.void(), [""; 0]);
+        figures.put(Side::Floor, "first", ("added", "ms"), bound, 1.5);
+        figures.put(Side::Floor, "first", ("added", "ms"), bound, 1.5);
+        assert_eq!(figures.void(), ["first: the floor's added is 0.600 ms, above 0.5 ms"]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
-//! Starts what a scenario needs: the model once, a side for each scenario, with an empty store.
+//! Starts what a scenario needs: the model once, a side for each scenario, with an empty store or
+//! with one that was made before.
 
+use std::cell::Cell;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,21 +11,32 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use super::figures::Side;
+use crate::bare::Plan;
 use crate::http::{self, Reader};
-use crate::proc::{self, Process};
+use crate::proc::{self, Cpu, Process};
 
 pub struct Ground {
     polyloop: PathBuf,
+    maker: PathBuf,
     work: PathBuf,
-    model: Process,
+    pub model: Process,
+    /// Scripts that are streamed once have numbers.
+    numbers: Cell<u64>,
 }
 
+/// The name of the session in stores that are made.
+pub const MADE: &str = "made";
+
 impl Ground {
-    pub fn new(polyloop: PathBuf, work: PathBuf) -> io::Result<Ground> {
+    pub fn new(polyloop: PathBuf, maker: PathBuf, work: PathBuf) -> io::Result<Ground> {
         std::fs::create_dir_all(&work)?;
         let mut model = Command::new(std::env::current_exe()?);
         let model = Process::start(model.arg("model"))?;
-        Ok(Ground { polyloop: polyloop.canonicalize()?, work: work.canonicalize()?, model })
+        let (polyloop, work) = (polyloop.canonicalize()?, work.canonicalize()?);
+        let maker = maker.canonicalize().unwrap_or(maker);
+        let ground = Ground { polyloop, maker, work, model, numbers: Cell::new(0) };
+        ground.empty("made")?;
+        Ok(ground)
     }
 
     pub async fn start(&self, side: Side) -> io::Result<Process> {
@@ -32,11 +45,34 @@ impl Ground {
 
     /// With further settings, for the server alone.
     pub async fn start_with(&self, side: Side, more: &[(&str, &str)]) -> io::Result<Process> {
-        let folder = self.folder(side)?;
+        let folder = self.empty(side.name())?;
+        self.start_in(side, &folder, more).await
+    }
+
+    /// The server with a copy of a store.
+    pub async fn start_from(&self, store: &Path) -> io::Result<Process> {
+        let folder = self.empty(Side::Polyloop.name())?;
+        copy(store, &folder.join("store"))?;
+        self.start_in(Side::Polyloop, &folder, &[]).await
+    }
+
+    /// The floor with a session that has so many lines.
+    pub async fn start_floor_from(&self, log: &Path) -> io::Result<Process> {
+        let folder = self.empty(Side::Floor.name())?;
+        std::fs::copy(log, folder.join(format!("{MADE}.jsonl")))?;
+        self.start_in(Side::Floor, &folder, &[]).await
+    }
+
+    async fn start_in(
+        &self,
+        side: Side,
+        folder: &Path,
+        more: &[(&str, &str)],
+    ) -> io::Result<Process> {
         let address = proc::free_address()?;
         let mut command = match side {
-            Side::Floor => self.floor(&folder, address)?,
-            Side::Polyloop => self.polyloop(&folder, address),
+            Side::Floor => self.floor(folder, address)?,
+            Side::Polyloop => self.polyloop(folder, address),
         };
         if side == Side::Polyloop {
             command.envs(more.iter().copied());
@@ -45,9 +81,48 @@ impl Ground {
         Process::serve(command.stderr(Stdio::from(errors)), address).await
     }
 
-    /// Empty.
-    fn folder(&self, side: Side) -> io::Result<PathBuf> {
-        let folder = self.work.join(side.name());
+    pub fn start_bare(&self, plan: &Plan) -> io::Result<Process> {
+        let path = self.empty("bare")?.join("plan.json");
+        std::fs::write(&path, serde_json::to_vec(plan).map_err(io::Error::other)?)?;
+        let mut command = Command::new(std::env::current_exe()?);
+        Process::start(command.arg("bare").arg("--plan").arg(path))
+    }
+
+    /// A store with one session of so many events, made once.
+    pub fn made(&self, events: u64, bytes: u64) -> io::Result<PathBuf> {
+        let folder = self.work.join("made").join(events.to_string());
+        if !folder.exists() {
+            println!("-- making a session of {events} events");
+            let mut command = Command::new(&self.maker);
+            command.arg(&folder).arg(MADE).arg(events.to_string()).arg(bytes.to_string());
+            let done = command.stdout(Stdio::null()).status().map_err(|error| {
+                let maker = self.maker.display();
+                io::Error::other(format!("{maker}: {error}; build the server's examples"))
+            })?;
+            if !done.success() {
+                return Err(io::Error::other(format!("the session's maker failed: {done}")));
+            }
+        }
+        Ok(folder)
+    }
+
+    /// A file of this ground's own.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.work.join("made").join(name)
+    }
+
+    pub fn next_number(&self) -> u64 {
+        self.numbers.set(self.numbers.get() + 1);
+        self.numbers.get()
+    }
+
+    /// Of those who load: the clients, and the model.
+    pub fn own_cpu(&self) -> io::Result<[Cpu; 2]> {
+        Ok([Cpu::of(std::process::id())?, self.model.cpu()?])
+    }
+
+    fn empty(&self, name: &str) -> io::Result<PathBuf> {
+        let folder = self.work.join(name);
         match std::fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
@@ -78,11 +153,34 @@ impl Ground {
     /// What the model measured between tool calls and the next requests, in nanoseconds, since it
     /// was last asked.
     pub async fn gaps(&self) -> io::Result<Vec<u64>> {
-        let stream = TcpStream::connect(self.model.address).await?;
-        let mut reader = Reader::new(stream);
-        reader.stream_mut().write_all(b"GET /gaps HTTP/1.1\r\n\r\n").await?;
-        let head = reader.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        let body = reader.body(http::content_length(&head)).await?;
+        let body = get(self.model.address, "/gaps").await?;
         serde_json::from_slice(&body).map_err(io::Error::other)
     }
+}
+
+/// The body of an answer.
+pub async fn get(address: SocketAddr, path: &str) -> io::Result<Vec<u8>> {
+    let mut reader = Reader::new(TcpStream::connect(address).await?);
+    let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
+    reader.stream_mut().write_all(head.as_bytes()).await?;
+    let head = reader.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    reader.body(http::content_length(&head)).await
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        match entry.file_type()?.is_dir() {
+            true => copy(&entry.path(), &target)?,
+            false => {
+                std::fs::copy(entry.path(), &target)?;
+                // A session's index is taken for that of another file if the time differs.
+                let made = entry.metadata()?.modified()?;
+                std::fs::File::options().write(true).open(target)?.set_modified(made)?;
+            }
+        }
+    }
+    Ok(())
 }

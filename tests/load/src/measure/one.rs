@@ -3,10 +3,16 @@
 use std::io;
 use std::time::Duration;
 
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
 use super::figures::{Bound, Figures, Side};
 use super::ground::Ground;
 use super::{arrived, at_ms};
 use crate::client::Client;
+use crate::clock::now_ns;
+use crate::http::Reader;
 use crate::script::{Script, Tool};
 
 /// Before memory is looked at.
@@ -16,6 +22,8 @@ const WARM_TURNS: usize = 20;
 const FIRST_TURNS: usize = 200;
 /// Between turns: nobody types faster.
 const PAUSE: Duration = Duration::from_millis(20);
+/// A floor that adds more is none.
+const FLOOR_ADDS_MS_MAX: f64 = 0.5;
 const BURST_CHUNKS: u64 = 10_000;
 const BURST_TURNS: u64 = 5;
 pub const CHUNK_BYTES: usize = 32;
@@ -31,10 +39,46 @@ pub async fn start(ground: &Ground, side: Side, figures: &mut Figures) -> io::Re
     Ok(())
 }
 
-pub async fn first_text(ground: &Ground, side: Side, figures: &mut Figures) -> io::Result<()> {
+/// How long the model's first text takes without anything between: what is above it was added.
+pub async fn direct(ground: &Ground) -> io::Result<f64> {
+    let stream = TcpStream::connect(ground.model.address).await?;
+    stream.set_nodelay(true)?;
+    let mut model = Reader::new(stream);
+    let content = Script::stream(1, CHUNK_BYTES, 0).text();
+    let body = json!({"model": "load", "messages": [{"role": "user", "content": content}]});
+    let (body, mut times) = (body.to_string(), Vec::with_capacity(FIRST_TURNS));
+    let length = body.len();
+    let request = format!("POST / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n{body}");
+    for turn in 0..WARM_TURNS + FIRST_TURNS {
+        tokio::time::sleep(PAUSE).await;
+        let sent = now_ns();
+        model.stream_mut().write_all(request.as_bytes()).await?;
+        model.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let first = model.chunk().await?;
+        let arrived = now_ns();
+        if !first.starts_with(b"data: ") {
+            return Err(io::Error::other("the model's first chunk is no event"));
+        }
+        while !model.chunk().await?.is_empty() {}
+        if turn >= WARM_TURNS {
+            times.push(arrived - sent);
+        }
+    }
+    times.sort_unstable();
+    let half = at_ms(&times, 0.5);
+    println!("direct   first text: p50 {half:.3} ms");
+    Ok(half)
+}
+
+pub async fn first_text(
+    ground: &Ground,
+    side: Side,
+    direct_ms: f64,
+    figures: &mut Figures,
+) -> io::Result<()> {
     let process = ground.start(side).await?;
-    let mut client = Client::connect(process.address, "one", "").await?;
-    let script = Script::Stream { chunks: 1, bytes: CHUNK_BYTES, every_us: 0 };
+    let mut client = Client::connect(process.address, "one").await?;
+    let script = Script::stream(1, CHUNK_BYTES, 0);
     for _ in 0..WARM_TURNS {
         client.turn(script).await?;
     }
@@ -43,19 +87,21 @@ pub async fn first_text(ground: &Ground, side: Side, figures: &mut Figures) -> i
         tokio::time::sleep(PAUSE).await;
         times.push(client.turn(script).await?.first_text_ns());
     }
-    let cpu = (process.cpu()? - before).as_secs_f64() * 1e6 / FIRST_TURNS as f64;
+    let cpu = before.since_us()? / FIRST_TURNS as f64;
     times.sort_unstable();
     let (half, most) = (at_ms(&times, 0.5), at_ms(&times, 0.99));
     figures.put(side, "first text", ("p50", "ms"), Bound::TimesAtMost(2.0), half);
     figures.put(side, "first text", ("p99", "ms"), Bound::TimesAtMost(3.0), most);
+    let bound = Bound::FloorAtMost(FLOOR_ADDS_MS_MAX);
+    figures.put(side, "first text", ("p50 above the model alone", "ms"), bound, half - direct_ms);
     figures.put(side, "first text", ("CPU a turn", "µs"), Bound::None, cpu);
     Ok(())
 }
 
 pub async fn burst(ground: &Ground, side: Side, figures: &mut Figures) -> io::Result<()> {
     let process = ground.start(side).await?;
-    let mut client = Client::connect(process.address, "one", "").await?;
-    let script = Script::Stream { chunks: BURST_CHUNKS, bytes: CHUNK_BYTES, every_us: 0 };
+    let mut client = Client::connect(process.address, "one").await?;
+    let script = Script::stream(BURST_CHUNKS, CHUNK_BYTES, 0);
     client.turn(script).await?;
     let (before, mut seconds) = (process.cpu()?, 0.0);
     for _ in 0..BURST_TURNS {
@@ -64,7 +110,7 @@ pub async fn burst(ground: &Ground, side: Side, figures: &mut Figures) -> io::Re
         seconds += turn.last_ns.saturating_sub(turn.first_ns) as f64 / 1e9;
     }
     let chunks = (BURST_TURNS * BURST_CHUNKS) as f64;
-    let cpu = (process.cpu()? - before).as_secs_f64() * 1e6 / chunks;
+    let cpu = before.since_us()? / chunks;
     let rate = chunks / seconds;
     figures.put(side, "burst", ("chunks", "1/s"), Bound::TimesAtLeast(0.6), rate);
     figures.put(side, "burst", ("CPU a chunk", "µs"), Bound::None, cpu);
@@ -82,7 +128,7 @@ pub async fn tools(
         Tool::Sandboxed => ("tool turn, sandboxed", "full-auto"),
     };
     let process = ground.start_with(side, &[("TOOL_USE_APPROVAL_MODE", mode)]).await?;
-    let mut client = Client::connect(process.address, "one", "").await?;
+    let mut client = Client::connect(process.address, "one").await?;
     client.turn(Script::Tools { rounds: 5, tool, done: 0 }).await?;
     ground.gaps().await?;
     client.turn(Script::Tools { rounds: TOOL_ROUNDS, tool, done: 0 }).await?;

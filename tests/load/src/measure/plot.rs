@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::figures::{Figures, Side};
+use super::figures::Row;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 360.0;
@@ -10,11 +10,13 @@ const EDGE: f64 = 48.0;
 /// What the axis of lag shows, in milliseconds.
 const LAG_MS: (f64, f64) = (0.1, 10_000.0);
 
-pub fn lag(figures: &Figures, sessions: &[usize]) -> String {
-    let (Some(least), Some(most)) = (sessions.iter().min(), sessions.iter().max()) else {
+pub fn lag(rows: &[Row]) -> String {
+    let points: Vec<Point> = rows.iter().filter_map(Point::of).collect();
+    let sessions = || points.iter().map(|point| point.sessions);
+    let (Some(least), Some(most)) = (sessions().min(), sessions().max()) else {
         return String::new();
     };
-    let (left, right) = ((*least as f64).log10(), (*most as f64).log10().max(1.0));
+    let (left, right) = ((least as f64).log10(), (most as f64).log10().max(1.0));
     let along = |n: usize| {
         EDGE + ((n as f64).log10() - left) / (right - left).max(0.1) * (WIDTH - 2.0 * EDGE)
     };
@@ -38,28 +40,41 @@ pub fn lag(figures: &Figures, sessions: &[usize]) -> String {
             10f64.powi(power)
         );
     }
-    for n in sessions {
-        let (x, y) = (along(*n), HEIGHT - EDGE + 18.0);
+    for n in sessions() {
+        let (x, y) = (along(n), HEIGHT - EDGE + 18.0);
         let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y}\" text-anchor=\"middle\">{n}</text>");
     }
-    for (side, colour, y) in [(Side::Floor, "#888", 18.0), (Side::Polyloop, "#0a6", 34.0)] {
+    let lines = [("floor", "#888", 18.0), ("polyloop", "#0a6", 34.0)];
+    for (at, (name, colour, y)) in lines.into_iter().enumerate() {
         let mut line = String::new();
-        for n in sessions {
-            let Some(ms) = figures.median(side, &format!("{n} sessions"), "lag p99") else {
-                continue;
-            };
+        for point in &points {
             let letter = if line.is_empty() { 'M' } else { 'L' };
-            let _ = write!(line, "{letter}{:.1} {:.1}", along(*n), up(ms));
+            let _ = write!(line, "{letter}{:.1} {:.1}", along(point.sessions), up(point.lags[at]));
         }
         let _ = writeln!(
             out,
             "<path d=\"{line}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>"
         );
-        let name = side.name();
         let _ = writeln!(
             out,
             "<text x=\"{EDGE}\" y=\"{y}\" fill=\"{colour}\">{name}: lag p99 of sessions that stream 50 chunks/s</text>"
         );
     }
     out + "</svg>\n"
+}
+
+/// What so many sessions came to, on both sides.
+struct Point {
+    sessions: usize,
+    lags: [f64; 2],
+}
+
+impl Point {
+    fn of(row: &Row) -> Option<Point> {
+        let sessions = row.scenario.strip_suffix(" sessions").filter(|_| row.what == "lag p99")?;
+        Some(Point {
+            sessions: sessions.parse().ok()?,
+            lags: [row.floor_median?, row.polyloop_median?],
+        })
+    }
 }
