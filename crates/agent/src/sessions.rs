@@ -4,14 +4,14 @@
 //! Nobody else may assume that a session's actor is in this process: they hold a `Handle`.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use polyloop_session::context::ContextInfo;
 use polyloop_session::event::Settings;
 use polyloop_session::state::AUTO_RESUME_VIA;
 use polyloop_session::wait::Who;
-use polyloop_session::{Command, LogEntry, Seq, SessionId, Text, Timestamp, WaitRef};
+use polyloop_session::{Command, LogEntry, Refusal, Seq, SessionId, Text, Timestamp, WaitRef};
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -83,6 +83,17 @@ struct Shared<V: View> {
     /// Told of every session that is opened.
     opened: OnceLock<Box<Opened>>,
     closing: CancellationToken,
+    /// Actors that there are.
+    awake: Arc<AtomicUsize>,
+}
+
+/// A place among the sessions in memory.
+struct Awake(Arc<AtomicUsize>);
+
+impl Drop for Awake {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 type Opened = dyn Fn(&SessionId) + Send + Sync;
@@ -128,8 +139,9 @@ impl<V: View> Sessions<V> {
     pub fn new(kit: Kit, todos: Option<Todos>) -> Sessions<V> {
         let closing = CancellationToken::new();
         let (slots, passing, opened) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        let kit = Arc::new(kit);
-        Sessions { shared: Arc::new(Shared { kit, todos, slots, passing, opened, closing }) }
+        let (kit, awake) = (Arc::new(kit), Arc::default());
+        let shared = Shared { kit, todos, slots, passing, opened, closing, awake };
+        Sessions { shared: Arc::new(shared) }
     }
 
     pub fn todos(&self) -> Option<&Todos> {
@@ -360,6 +372,7 @@ impl<V: View> Sessions<V> {
         if self.shared.closing.is_cancelled() {
             return Err(CommandError::Store("the server is shutting down".into()));
         }
+        let awake = self.wake()?;
         let kit = &self.shared.kit;
         let (id, kept) = (birth.id.clone(), birth.kept);
         let Some(opened) = kit.log_of(kept).open(&id, OpenMode::OrCreate).await? else {
@@ -382,6 +395,7 @@ impl<V: View> Sessions<V> {
         }
         let (sessions, task) = (self.clone(), running.clone());
         tokio::spawn(async move {
+            let _awake = awake;
             // A panic ends this session alone; it is opened anew from its log when next used.
             match tokio::spawn(actor.run()).await {
                 Ok(Ending::Closed) => task.ended_well.store(true, Ordering::Release),
@@ -394,6 +408,17 @@ impl<V: View> Sessions<V> {
         });
         *slot = Some(running.clone());
         Ok(running)
+    }
+
+    /// A place for one more, if there is any.
+    fn wake(&self) -> Result<Awake, CommandError> {
+        let limit = self.shared.kit.awake_sessions_max;
+        let one_more = |awake: usize| (limit == 0 || awake < limit).then_some(awake + 1);
+        let awake = &self.shared.awake;
+        match awake.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
+            Ok(_) => Ok(Awake(awake.clone())),
+            Err(_) => Err(CommandError::Refused(Refusal::TooManySessions { limit })),
+        }
     }
 
     /// Drops the slot of a session that ended or never began, unless someone is just opening it.

@@ -21,12 +21,14 @@ use tokio_websockets::{Limits, ServerBuilder};
 
 use crate::app::{App, is_upgrade};
 use crate::query::Query;
+use crate::rate::{Sender, Sent};
 use crate::serve::Held;
 use crate::{page, rest};
 
 mod ask;
 mod attach;
 mod outgoing;
+mod pace;
 mod read;
 mod run;
 mod start;
@@ -68,6 +70,8 @@ pub async fn upgrade(State(app): State<Arc<App>>, mut request: Request) -> Respo
         Err(why) => return rest::error(StatusCode::BAD_REQUEST, why),
     };
     let held = request.extensions().get::<Held>().cloned();
+    let sent = request.extensions().get::<Arc<Sent>>().cloned();
+    let client = sent.unwrap_or_else(|| app.clients.client(Sender::Token));
     let upgraded = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
         let _held = held;
@@ -75,7 +79,7 @@ pub async fn upgrade(State(app): State<Arc<App>>, mut request: Request) -> Respo
         // Fragments and frames obey the same bound; a longer message closes with 1009.
         let limits = Limits::default().max_payload_len(Some(app.message_bytes_max));
         let socket = ServerBuilder::new().limits(limits).serve(TokioIo::new(upgraded));
-        read::serve(app, socket, hello).await;
+        read::serve(app, socket, hello, client).await;
     });
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
     let headers = response.headers_mut();
