@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyloop_dialects::{Ask, Asked, Complaint, Dialect, Manner, Reply};
-use polyloop_session::Command;
+use polyloop_session::{Command, SessionId};
 use tokio::time::Instant;
 
 use super::outgoing::Outgoing;
@@ -106,7 +106,8 @@ impl Reader {
             complaint.request = run.send.client_ref.clone();
         }
         let session = asked.session.clone().or_else(|| self.client.session.clone());
-        let session = session.filter(|_| dialect.manner() != Manner::Runs);
+        let known = |session: &SessionId| self.attachments.contains_key(session);
+        let session = session.filter(|id| dialect.manner() != Manner::Runs && known(id));
         self.replies += 1;
         let reply = Reply::Complaint(complaint);
         let frame = dialect.reply(session.as_ref(), self.replies, &reply);
