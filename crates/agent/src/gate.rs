@@ -80,7 +80,7 @@ pub struct Busy {
     pub waiting: usize,
 }
 
-/// What came of asking for a place.
+/// What came of asking for a permit.
 #[derive(Debug)]
 pub(crate) enum Entry {
     In(Permit),
@@ -120,13 +120,13 @@ impl Gate {
         Entry::Waits(Waiting { gate: self.clone(), session: session.clone(), ticket, is_first })
     }
 
-    /// Gives a place that has become free to whose turn it is.
+    /// Gives a permit that has become free to whose turn it is.
     fn leave(&self) {
         loop {
             let Some(ticket) = self.queue().next_or_free() else { return };
             match ticket.send(Permit { gate: Some(self.clone()) }) {
                 Ok(()) => return,
-                // It has just given up; the place is still to be given away.
+                // It has just given up; the permit is still to be given away.
                 Err(mut permit) => permit.gate = None,
             }
         }
@@ -143,7 +143,7 @@ impl Queue {
         Busy { running: self.running, waiting: self.waiting }
     }
 
-    /// The ticket whose turn it is. If nobody waits the place is free.
+    /// The ticket whose turn it is. If nobody waits the permit is free.
     fn next_or_free(&mut self) -> Option<oneshot::Sender<Permit>> {
         while let Some(session) = self.order.pop_front() {
             let Some(lane) = self.lanes.get_mut(&session) else { continue };
@@ -175,7 +175,7 @@ impl Queue {
     }
 }
 
-/// A place; letting go of it gives it to the next.
+/// Leave to run; letting go of it gives it to the next.
 #[derive(Debug)]
 pub(crate) struct Permit {
     gate: Option<Gate>,
@@ -189,7 +189,7 @@ impl Drop for Permit {
     }
 }
 
-/// A place in the queue; comes to a place inside.
+/// Waits in the queue, and comes to a permit.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     gate: Gate,
@@ -211,7 +211,7 @@ impl Future for Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.ticket.close();
-        // A place that was given in this very moment goes to the next.
+        // A permit that was given in this very moment goes to the next.
         if self.ticket.try_recv().is_err() {
             self.gate.queue().forget_closed(&self.session);
         }

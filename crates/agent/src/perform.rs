@@ -123,7 +123,7 @@ pub struct Ran {
     pub item: ItemId,
     pub name: Text,
     pub run: Run,
-    /// Where a command gets its place among the processes of all sessions.
+    /// Where a command waits until it may begin, among those of all sessions.
     pub gate: Gate,
     pub session: SessionId,
     /// It ran before, in the sandbox, and what that gave has been shown.

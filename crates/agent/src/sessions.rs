@@ -87,7 +87,7 @@ struct Shared<V: View> {
     awake: Arc<AtomicUsize>,
 }
 
-/// A place among the sessions in memory.
+/// Counts as one session in memory.
 struct Awake(Arc<AtomicUsize>);
 
 impl Drop for Awake {
@@ -410,7 +410,7 @@ impl<V: View> Sessions<V> {
         Ok(running)
     }
 
-    /// A place for one more, if there is any.
+    /// One more, if there may be.
     fn wake(&self) -> Result<Awake, CommandError> {
         let limit = self.shared.kit.awake_sessions_max;
         let one_more = |awake: usize| (limit == 0 || awake < limit).then_some(awake + 1);

@@ -19,7 +19,7 @@ const QUEUED_CODE: &str = "queued";
 pub(crate) struct Behind {
     pub gate: Gate,
     pub session: SessionId,
-    /// How long to stay away from the gate first, without a place.
+    /// How long to stay away from the gate first, without a permit.
     pub delay: Duration,
     pub stop: CancellationToken,
     /// What is reported if it is stopped before it begins.

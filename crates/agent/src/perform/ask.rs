@@ -51,7 +51,7 @@ pub struct Asked {
     pub tools: Arc<[ToolSpec]>,
     pub place: Arc<Place>,
     pub stop: CancellationToken,
-    /// Where it gets its place among the calls of all sessions.
+    /// Where it waits until it may begin, among the calls of all sessions.
     pub gate: Gate,
     pub session: SessionId,
 }
@@ -59,7 +59,8 @@ pub struct Asked {
 struct Asking {
     call: CallId,
     model: Arc<dyn Model>,
-    _place_among_calls: Permit,
+    /// Given back with the rest.
+    _permit: Permit,
     chunks: BoxStream<'static, Chunk>,
     place: Arc<Place>,
     stop: CancellationToken,
@@ -105,7 +106,7 @@ fn begin(model: Arc<dyn Model>, asked: Asked, permit: Permit) -> BoxStream<'stat
         let asking = Asking {
             call,
             model,
-            _place_among_calls: permit,
+            _permit: permit,
             chunks,
             place,
             stop,
