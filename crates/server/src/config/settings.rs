@@ -287,7 +287,7 @@ settings! {
             number("a number of messages", "", 0, 1_000_000), Is("200"),
             "Messages a second on one connection, ten seconds' worth at once; further ones are refused; 0: any number";
         RATE_TURNS_PER_MIN "rate-turns-per-min",
-            number("a number of turns", "", 0, 1_000_000), Is("1200"),
+            number("a number of turns", "", 0, 1_000_000), Is("6000"),
             "Turns a minute that one connection may begin, a minute's worth at once; further ones are refused; 0: any number";
         RATE_BYTES_PER_SEC "rate-bytes-per-sec",
             number("a number of bytes", "bytes", 0, 1_000_000_000_000), Is("16777216"),
@@ -296,7 +296,7 @@ settings! {
             number("a number of messages", "", 0, 1_000_000), Is("2000"),
             "The same for all connections of a client: whoever has the token, or without one an address";
         RATE_CLIENT_TURNS_PER_MIN "rate-client-turns-per-min",
-            number("a number of turns", "", 0, 1_000_000), Is("12000"),
+            number("a number of turns", "", 0, 1_000_000), Is("60000"),
             "The same for turns";
         RATE_CLIENT_BYTES_PER_SEC "rate-client-bytes-per-sec",
             number("a number of bytes", "bytes", 0, 1_000_000_000_000), Is("67108864"),

@@ -165,10 +165,10 @@ fn presets_hold_when_nothing_is_given() {
         ("MAX_WAITING", "10000"),
         ("MAX_AWAKE_SESSIONS", "20000"),
         ("RATE_MESSAGES_PER_SEC", "200"),
-        ("RATE_TURNS_PER_MIN", "1200"),
+        ("RATE_TURNS_PER_MIN", "6000"),
         ("RATE_BYTES_PER_SEC", "16777216"),
         ("RATE_CLIENT_MESSAGES_PER_SEC", "2000"),
-        ("RATE_CLIENT_TURNS_PER_MIN", "12000"),
+        ("RATE_CLIENT_TURNS_PER_MIN", "60000"),
         ("RATE_CLIENT_BYTES_PER_SEC", "67108864"),
         ("RATE_CLIENT_REQUESTS_PER_SEC", "500"),
     ];
