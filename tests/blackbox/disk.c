@@ -7,6 +7,7 @@
  *   DISK_RULES   a file of lines `CALL ERROR NTH PART`: the NTH call from now on (1 is the next) on
  *                a file whose path holds PART fails with ERROR, once. CALL is write, torn (half is
  *                written first), flush (of a file) or names (of a folder). Read anew when replaced.
+ *                `slow-write MS 0 PART`, `slow-flush MS 0 PART`: every such call takes so long.
  *   DISK_FIRED   the lines that have come true are added here
  *   DISK_LEDGER  what is on the disk is added here, once it is:
  *                `F inode bytes`, `T inode bytes` (cut), `D folder` and then `N inode name` each
@@ -110,6 +111,17 @@ static int fault(const char *call, const char *path) {
     return error;
 }
 
+/* Takes the time that this call shall take. */
+static void dawdle(const char *call, const char *path) {
+    int ms = 0;
+    pthread_mutex_lock(&lock);
+    read_rules();
+    for (int at = 0; at < count; at++)
+        if (!strcmp(rules[at].call, call) && strstr(path, rules[at].part)) ms = rules[at].error;
+    pthread_mutex_unlock(&lock);
+    if (ms) usleep(ms * 1000);
+}
+
 static int failed(int error) {
     errno = error;
     return -1;
@@ -123,6 +135,7 @@ ssize_t write(int fd, const void *bytes, size_t length) {
         torn_fd = -1;
         return failed(torn_error);
     }
+    dawdle("slow-write", path);
     if ((error = fault("write", path))) return failed(error);
     if (length > 1 && (error = fault("torn", path))) {
         torn_fd = fd;
@@ -153,6 +166,7 @@ static int flush(int fd, int (*real)(int)) {
     int error;
     if (!below(fd, path) || fstat(fd, &now)) return real(fd);
     int folder = S_ISDIR(now.st_mode);
+    if (!folder) dawdle("slow-flush", path);
     if ((error = fault(folder ? "names" : "flush", path))) return failed(error);
     if (!getenv("DISK_LEDGER")) return real(fd);
     /* What there is before the call is on the disk after it; what comes meanwhile may not be. */

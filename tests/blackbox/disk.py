@@ -52,6 +52,13 @@ class Disk:
     def break_at(self, *rules):
         """Each rule is (call, error, nth, part of the path); from now on, in place of others."""
         lines = [f"{call} {getattr(errno, error)} {nth} {part}\n" for call, error, nth, part in rules]
+        self._rule(lines)
+
+    def slow_down(self, call, ms, *parts):
+        """Every write, or every flush, of files whose path holds a part takes so long."""
+        self._rule([f"slow-{call} {ms} 0 {part}\n" for part in parts])
+
+    def _rule(self, lines):
         fresh = self.rules.with_suffix(".new")
         fresh.write_text("".join(lines))
         fresh.rename(self.rules)

@@ -30,6 +30,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::clock;
+use crate::gate::Gates;
 use crate::log::memory::Memory;
 use crate::log::{DAMAGED_CODE, Flush, Flushing, Folded, Log, LogError, Occasion, Opened, Writer};
 use crate::messages::Messages;
@@ -67,6 +68,10 @@ pub struct Kit {
     pub settings: Settings,
     pub limits: Limits,
     pub approval_timeout: Option<Duration>,
+    /// How much runs at once.
+    pub gates: Gates,
+    /// Sessions in memory at once; 0 is any number.
+    pub awake_sessions_max: usize,
     /// How long a session that nobody uses stays in memory.
     pub sleep_after: Duration,
     /// Unfinished turns go on by themselves.

@@ -5,6 +5,7 @@
 
 pub mod actor;
 pub mod clock;
+pub mod gate;
 pub mod log;
 pub mod memories;
 pub mod messages;

@@ -5,15 +5,17 @@
 //! take the session with it.
 
 use std::panic::AssertUnwindSafe;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use polyloop_session::item::{End, ToolResult};
 use polyloop_session::policy::{Effect, Judgement, Risk, Says};
-use polyloop_session::{Answerable, CallId, ItemId, Report, Stream, Text};
+use polyloop_session::{Answerable, CallId, ItemId, Report, SessionId, Stream, Text};
 
+use crate::gate::{Behind, Gate, behind};
 use crate::rules;
-use crate::tool::{self, Place, Progress, Run, Touches};
+use crate::tool::{self, Place, Progress, Run, Tool, Touches};
 
 mod ask;
 
@@ -121,6 +123,9 @@ pub struct Ran {
     pub item: ItemId,
     pub name: Text,
     pub run: Run,
+    /// Where a command waits until it may begin, among those of all sessions.
+    pub gate: Gate,
+    pub session: SessionId,
     /// It ran before, in the sandbox, and what that gave has been shown.
     pub again: bool,
 }
@@ -129,12 +134,40 @@ pub struct Ran {
 const AGAIN_TEXT: &str = "[run again, outside the sandbox]\n";
 
 pub fn run(ran: Ran) -> BoxStream<'static, Performed> {
-    let Ran { item, name, mut run, again } = ran;
+    let Ran { item, name, mut run, gate, session, again } = ran;
     run.args = tool::given(&run.args).into();
     let Some(tool) = tool::find(&name) else {
         let report = failed_tool(item, unknown_tool(&name));
         return stream::once(std::future::ready(Performed::Report(report))).boxed();
     };
+    if !tool.starts_processes(&run.args) {
+        return begin(tool, item, run, again);
+    }
+    let interrupted = move || ended_tool(item, End::Interrupted, "Interrupted.".into());
+    let waits = Behind {
+        gate,
+        session,
+        delay: Duration::ZERO,
+        stop: run.stop.clone(),
+        stopped: Box::new(interrupted),
+        full: Box::new(move |why| failed_tool(item, format!("{name}: not run: {why}").into())),
+    };
+    behind(waits, move |permit| {
+        let held = move |performed| {
+            // Let go of with the stream, at the process's end.
+            let _held = &permit;
+            performed
+        };
+        begin(tool, item, run, again).map(held).boxed()
+    })
+}
+
+fn begin(
+    tool: &'static dyn Tool,
+    item: ItemId,
+    run: Run,
+    again: bool,
+) -> BoxStream<'static, Performed> {
     let begin = || {
         let performed = tool.run(run).map(move |progress| match progress {
             Progress::Output(text) => Performed::Output { item, text },
@@ -155,8 +188,12 @@ pub fn run(ran: Ran) -> BoxStream<'static, Performed> {
 }
 
 fn failed_tool(item: ItemId, why: Text) -> Report {
+    ended_tool(item, End::Failed, why)
+}
+
+fn ended_tool(item: ItemId, end: End, why: Text) -> Report {
     let result = ToolResult { seen: Some(why), ..ToolResult::default() };
-    Report::ToolEnded { item, end: End::Failed, result: Box::new(result) }
+    Report::ToolEnded { item, end, result: Box::new(result) }
 }
 
 /// Lets through what a performer gives up to its final report, and makes one if it breaks or ends

@@ -4,14 +4,14 @@
 //! Nobody else may assume that a session's actor is in this process: they hold a `Handle`.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use polyloop_session::context::ContextInfo;
 use polyloop_session::event::Settings;
 use polyloop_session::state::AUTO_RESUME_VIA;
 use polyloop_session::wait::Who;
-use polyloop_session::{Command, LogEntry, Seq, SessionId, Text, Timestamp, WaitRef};
+use polyloop_session::{Command, LogEntry, Refusal, Seq, SessionId, Text, Timestamp, WaitRef};
 use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -87,6 +87,17 @@ struct Shared<V: View> {
     opened: OnceLock<Box<Opened>>,
     rails: OnceLock<Arc<Rails>>,
     closing: CancellationToken,
+    /// Actors that there are.
+    awake: Arc<AtomicUsize>,
+}
+
+/// Counts as one session in memory.
+struct Awake(Arc<AtomicUsize>);
+
+impl Drop for Awake {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 type Opened = dyn Fn(&SessionId) + Send + Sync;
@@ -140,6 +151,7 @@ impl<V: View> Sessions<V> {
                 opened: OnceLock::new(),
                 rails: OnceLock::new(),
                 closing,
+                awake: Arc::default(),
             }),
         }
     }
@@ -386,6 +398,7 @@ impl<V: View> Sessions<V> {
         if self.shared.closing.is_cancelled() {
             return Err(CommandError::Store("the server is shutting down".into()));
         }
+        let awake = self.wake()?;
         let kit = &self.shared.kit;
         // Whoever opens one is about to say something.
         kit.tokens.with.prepare();
@@ -417,7 +430,7 @@ impl<V: View> Sessions<V> {
             _ => tokio::spawn(actor.run()),
         };
         tokio::spawn(async move {
-            let _seat = seat;
+            let _held = (seat, awake);
             // A panic ends this session alone; it is opened anew from its log when next used.
             match actor.await {
                 Ok(Ending::Closed) => task.ended_well.store(true, Ordering::Release),
@@ -430,6 +443,17 @@ impl<V: View> Sessions<V> {
         });
         *slot = Some(running.clone());
         Ok(running)
+    }
+
+    /// One more, if there may be.
+    fn wake(&self) -> Result<Awake, CommandError> {
+        let limit = self.shared.kit.awake_sessions_max;
+        let one_more = |awake: usize| (limit == 0 || awake < limit).then_some(awake + 1);
+        let awake = &self.shared.awake;
+        match awake.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
+            Ok(_) => Ok(Awake(awake.clone())),
+            Err(_) => Err(CommandError::Refused(Refusal::TooManySessions { limit })),
+        }
     }
 
     /// Drops the slot of a session that ended or never began, unless someone is just opening it.

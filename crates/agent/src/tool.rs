@@ -71,6 +71,11 @@ pub trait Tool: Send + Sync + 'static {
         false
     }
 
+    /// Whether a call may start processes, of which the server runs only so many at once.
+    fn starts_processes(&self, _args: &str) -> bool {
+        false
+    }
+
     /// Finds out what a call would do. Reads at most; changes nothing. `Err` is a text for the
     /// model: the arguments do not fit.
     fn judge<'a>(

@@ -6,7 +6,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, CONNECTION, TRANSFER_ENCODING, UPGRADE, VARY,
+    ACCESS_CONTROL_MAX_AGE, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
@@ -18,8 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::auth::{Asked, Guard};
 use crate::models::Offers;
+use crate::rate::{Clients, Sender};
 use crate::room::Room;
-use crate::serve::HEADER_BYTES_MAX;
+use crate::serve::{HEADER_BYTES_MAX, Peer};
 use crate::view::DialectView;
 use crate::{about, history, page, query, rest, socket};
 
@@ -27,6 +28,8 @@ use crate::{about, history, page, query, rest, socket};
 pub struct App {
     pub sessions: Sessions<DialectView>,
     pub guard: Guard,
+    /// How fast each of them sends.
+    pub clients: Clients,
     pub room: Arc<Room>,
     /// As clients are told of them.
     pub tools: Arc<[ToolInfo]>,
@@ -83,7 +86,7 @@ fn bad_head(headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
     chunked.then_some((StatusCode::BAD_REQUEST, "Send a Content-Length, not chunks"))
 }
 
-async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
     if let Some((status, why)) = bad_head(request.headers()) {
         let mut response = rest::error(status, why);
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -103,6 +106,11 @@ async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
         }
         Err(denied) => {
             tracing::info!(path = asked.uri.path(), status = %denied.status, "refused: {}", denied.why);
+            if let Some(sender) = address(&request)
+                && let Err(too_fast) = app.clients.client(sender).request()
+            {
+                return rest::too_fast(&too_fast);
+            }
             return rest::error(denied.status, denied.why);
         }
     };
@@ -110,6 +118,12 @@ async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
         let query = query::Query::of(request.uri());
         let token = query.get("token").unwrap_or_default();
         return page::token_taken(&app.guard.cookie_name(), token);
+    }
+    if let Some(sender) =
+        if app.guard.wants_token() { Some(Sender::Token) } else { address(&request) }
+        && let Some(refused) = slowed(&app, sender, &mut request).await
+    {
+        return refused;
     }
     let preflight = request.method() == Method::OPTIONS;
     let mut response = match preflight {
@@ -120,6 +134,29 @@ async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
         share(response.headers_mut(), &origin, preflight);
     }
     response
+}
+
+fn address(request: &Request) -> Option<Sender> {
+    request.extensions().get::<Peer>().map(|Peer(address)| Sender::at(*address))
+}
+
+/// Keeps a client to its pace: waits for the bytes that it sends, and refuses requests too many.
+/// Sockets are counted by what comes over them, and by how many there are.
+async fn slowed(app: &App, sender: Sender, request: &mut Request) -> Option<Response> {
+    let client = app.clients.client(sender);
+    if !is_upgrade(request.headers()) && request.uri().path() != "/healthz" {
+        if let Err(too_fast) = client.request() {
+            return Some(rest::too_fast(&too_fast));
+        }
+        let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+        let bytes = length.and_then(|length| length.parse().ok()).unwrap_or(0);
+        let wait = client.bytes(bytes);
+        if !wait.is_zero() {
+            tokio::time::sleep(wait).await;
+        }
+    }
+    request.extensions_mut().insert(client);
+    None
 }
 
 /// Lets a page of an allowed origin read the answer.

@@ -69,6 +69,10 @@ impl Guard {
         Guard { access, port: bound.port(), bound: host }
     }
 
+    pub fn wants_token(&self) -> bool {
+        self.access.token.is_some()
+    }
+
     pub fn cookie_name(&self) -> String {
         format!("polyloop_{}", self.port)
     }

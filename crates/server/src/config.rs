@@ -4,6 +4,7 @@
 //! is started in. Never reads the process environment itself (it is an argument), never writes
 //! to it, never reads anything from the working directory, and never prints a secret.
 
+mod capacity;
 mod describe;
 mod dotenv;
 mod provider;
@@ -23,6 +24,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::rate::Rates;
+use polyloop_agent::gate::Capacity;
 use polyloop_agent::model::table::Table;
 use polyloop_session::budget::Budget;
 use polyloop_session::strategy::bounds::Bounds;
@@ -206,6 +209,9 @@ pub struct Limits {
     pub connections_max: usize,
     pub queued_messages_max: usize,
     pub command_timeout: Duration,
+    pub capacity: Capacity,
+    pub awake_sessions_max: usize,
+    pub rates: Rates,
 }
 
 /// What the settings say, whether the server could start with them or not.

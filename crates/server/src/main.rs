@@ -14,6 +14,7 @@ mod models;
 mod old_stores;
 mod page;
 mod query;
+mod rate;
 mod render;
 mod rest;
 mod room;

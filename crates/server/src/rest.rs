@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, Request, State};
-use axum::http::header::{CONTENT_TYPE, LINK};
+use axum::http::header::{CONTENT_TYPE, LINK, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use polyloop_agent::actor::CommandError;
@@ -17,11 +17,12 @@ use polyloop_dialects::rest::{self, RestError, Switched};
 use polyloop_session::event::Setting;
 use polyloop_session::id::BadSessionId;
 use polyloop_session::wait::Who;
-use polyloop_session::{Command, SessionId};
+use polyloop_session::{Command, Refusal, SessionId};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::query::Query;
+use crate::rate::TooFast;
 
 mod edits;
 mod lines;
@@ -30,6 +31,9 @@ mod list;
 pub use lines::read;
 pub use list::{Awake, list, told};
 
+/// Who finds no room tries again after this.
+const OVERLOADED_SECS: u64 = 5;
+
 pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
     let text = serde_json::to_string(body).unwrap_or_else(|_| "{}".to_string());
     (status, [(CONTENT_TYPE, "application/json")], text).into_response()
@@ -37,6 +41,17 @@ pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
 
 pub fn error(status: StatusCode, text: impl Into<String>) -> Response {
     json(status, &RestError { error: text.into() })
+}
+
+/// Says when to come back.
+fn later(mut response: Response, secs: u64) -> Response {
+    response.headers_mut().insert(RETRY_AFTER, secs.into());
+    response
+}
+
+pub fn too_fast(too_fast: &TooFast) -> Response {
+    let text = format!("Too many requests: {}", too_fast.text("requests a second"));
+    later(error(StatusCode::TOO_MANY_REQUESTS, text), too_fast.again_secs())
 }
 
 fn failed(what: &str, why: &dyn std::fmt::Display) -> Response {
@@ -50,6 +65,10 @@ pub fn store_failed(failure: &LogError) -> Response {
 
 pub fn command_failed(failure: &CommandError) -> Response {
     match failure {
+        CommandError::Refused(refusal @ Refusal::TooManySessions { .. }) => {
+            let answer = error(StatusCode::SERVICE_UNAVAILABLE, refusal.to_string());
+            later(answer, OVERLOADED_SECS)
+        }
         CommandError::Refused(refusal) => error(StatusCode::CONFLICT, refusal.to_string()),
         CommandError::Store(why) | CommandError::Failed(why) => {
             failed("The session store failed", why)
@@ -131,6 +150,9 @@ pub async fn rename(
     let setting = Setting::Title { title: title.clone() };
     match handle.command(Command::Set { setting, by }).await {
         Ok(_) => json(StatusCode::OK, &serde_json::json!({"id": id, "title": title})),
+        Err(failure @ CommandError::Refused(Refusal::TooManySessions { .. })) => {
+            command_failed(&failure)
+        }
         Err(CommandError::Refused(refusal)) => error(StatusCode::BAD_REQUEST, refusal.to_string()),
         Err(failure) => command_failed(&failure),
     }

@@ -1,7 +1,7 @@
 //! Starts and stops the server: the stores, the listener, the accept loop, the signals.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use polyloop_agent::actor::Kit;
+use polyloop_agent::gate::Gates;
 use polyloop_agent::log::{Log, files::Files, memory::Memory};
 use polyloop_agent::memories::Memories;
 use polyloop_agent::messages::Messages;
@@ -36,6 +37,7 @@ use crate::app::{self, App};
 use crate::auth::Guard;
 use crate::config::{AgentKind, ApprovalMode, ChatBroadcast, Config, ContextStrategy};
 use crate::models::{self, Served};
+use crate::rate::Clients;
 use crate::room::{Broadcast, Room};
 use crate::socket;
 use crate::view::FileCodec;
@@ -121,6 +123,7 @@ pub async fn run(
         room,
         tools,
         guard: Guard::new(config.access.clone(), addr),
+        clients: Clients::new(config.limits.rates),
         message_bytes_max: config.limits.message_bytes_max,
         offers,
         keeps_sessions: config.session_store.is_some(),
@@ -188,8 +191,8 @@ async fn bind(addr: SocketAddr, port: PortChoice) -> Result<TcpListener, String>
 async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore>) {
     let router = app::router(app.clone());
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Out of descriptors, most likely: others must end before more can begin.
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -207,7 +210,7 @@ async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore
         let closing = app.closing.clone();
         let permit = Arc::new(permit);
         tokio::spawn(async move {
-            connection(stream, service, closing, permit).await;
+            connection(stream, service, closing, Held(permit), Peer(peer.ip())).await;
         });
     }
 }
@@ -216,12 +219,13 @@ async fn connection(
     stream: TcpStream,
     service: TowerToHyperService<axum::Router>,
     closing: CancellationToken,
-    permit: Arc<tokio::sync::OwnedSemaphorePermit>,
+    held: Held,
+    peer: Peer,
 ) {
-    let held = permit.clone();
     let service = hyper::service::service_fn(move |mut request: hyper::Request<_>| {
         // An upgraded socket outlives this task; its permit goes with the request.
-        request.extensions_mut().insert(Held(held.clone()));
+        request.extensions_mut().insert(held.clone());
+        request.extensions_mut().insert(peer);
         hyper::service::Service::call(&service, request)
     });
     let serving = hyper::server::conn::http1::Builder::new()
@@ -245,6 +249,10 @@ async fn connection(
 pub struct Held(
     #[allow(dead_code, reason = "held for its drop")] Arc<tokio::sync::OwnedSemaphorePermit>,
 );
+
+/// Whence a request comes.
+#[derive(Clone, Copy)]
+pub struct Peer(pub IpAddr);
 
 async fn turn_away(mut stream: TcpStream) {
     use tokio::io::AsyncWriteExt;
@@ -350,6 +358,8 @@ async fn kit(config: &Config, models: Served) -> Result<Kit, String> {
         approval_timeout: config.approval.timeout,
         sleep_after: SLEEP_AFTER,
         auto_resume: config.auto_resume,
+        gates: Gates::new(config.limits.capacity),
+        awake_sessions_max: config.limits.awake_sessions_max,
     })
 }
 

@@ -20,6 +20,7 @@ use tokio_websockets::{Limits, ServerBuilder};
 
 use crate::app::{App, is_upgrade};
 use crate::query::Query;
+use crate::rate::{Sender, Sent};
 use crate::serve::Held;
 use crate::{page, rest};
 
@@ -27,6 +28,7 @@ mod ask;
 mod attach;
 mod behind;
 mod outgoing;
+mod pace;
 mod read;
 mod run;
 mod start;
@@ -70,6 +72,8 @@ pub async fn upgrade(State(app): State<Arc<App>>, mut request: Request) -> Respo
         Err(why) => return rest::error(StatusCode::BAD_REQUEST, why),
     };
     let held = request.extensions().get::<Held>().cloned();
+    let sent = request.extensions().get::<Arc<Sent>>().cloned();
+    let client = sent.unwrap_or_else(|| app.clients.client(Sender::Token));
     let upgraded = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
         let Ok(upgraded) = upgraded.await else { return };
@@ -77,7 +81,7 @@ pub async fn upgrade(State(app): State<Arc<App>>, mut request: Request) -> Respo
         let sessions = app.sessions.clone();
         // It goes to the thread of the session that it is about.
         let rail = sessions.rail_of(hello.session.as_ref());
-        let connection = connection(app, unbound, hello, held);
+        let connection = connection(app, unbound, hello, client, held);
         match rail {
             Some((rails, which)) => drop(rails.spawn(which, connection)),
             None => connection.await,
@@ -96,12 +100,18 @@ pub async fn upgrade(State(app): State<Arc<App>>, mut request: Request) -> Respo
     response
 }
 
-async fn connection(app: Arc<App>, unbound: Unbound, hello: Hello, _held: Option<Held>) {
+async fn connection(
+    app: Arc<App>,
+    unbound: Unbound,
+    hello: Hello,
+    client: Arc<Sent>,
+    _held: Option<Held>,
+) {
     let Ok(stream) = unbound.bind() else { return };
     // Fragments and frames obey the same bound; a longer message closes with 1009.
     let limits = Limits::default().max_payload_len(Some(app.message_bytes_max));
     let socket = ServerBuilder::new().limits(limits).serve(stream);
-    read::serve(app, socket, hello).await;
+    read::serve(app, socket, hello, client).await;
 }
 
 fn accept_key(method: &Method, headers: &HeaderMap) -> Result<String, (StatusCode, &'static str)> {

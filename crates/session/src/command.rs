@@ -140,6 +140,7 @@ pub enum Refusal {
     NothingToUndo,
     NoSuchEdit,
     AlreadyUndone,
+    TooManySessions { limit: usize },
 }
 
 impl Refusal {
@@ -167,6 +168,7 @@ impl Refusal {
             Refusal::NothingToUndo => "nothing_to_undo",
             Refusal::NoSuchEdit => "no_such_edit",
             Refusal::AlreadyUndone => "already_undone",
+            Refusal::TooManySessions { .. } => "overloaded",
         }
     }
 }
@@ -216,6 +218,11 @@ impl fmt::Display for Refusal {
                  tool call, or of an undo",
             ),
             Refusal::AlreadyUndone => f.write_str("That was taken back already"),
+            Refusal::TooManySessions { limit } => write!(
+                f,
+                "{limit} sessions are in use, as many as this server holds at once \
+                 (MAX_AWAKE_SESSIONS); try again later"
+            ),
         }
     }
 }

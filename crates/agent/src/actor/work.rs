@@ -80,7 +80,9 @@ impl<V: View> Actor<V> {
                 let instructions = self.kit.instructions.for_turn(&place);
                 let delay = Duration::from_millis(self.delay_ms(call));
                 let model = self.model();
-                let asked = Asked { call, delay, prompt, instructions, tools, place, stop };
+                let (gate, session) = (self.kit.gates.calls.clone(), self.id.clone());
+                let asked =
+                    Asked { call, delay, prompt, instructions, tools, place, stop, gate, session };
                 self.performers.push(perform::ask(model, asked));
             }
             Step::Run(item) => {
@@ -163,7 +165,9 @@ impl<V: View> Actor<V> {
             None => place,
         };
         let run = Run { args, place, sandboxed, unasked, stop };
-        Some(Ran { item: id, name: name.clone(), run, again: item.stopped.is_some() })
+        let (gate, session) = (self.kit.gates.processes.clone(), self.id.clone());
+        let again = item.stopped.is_some();
+        Some(Ran { item: id, name: name.clone(), run, gate, session, again })
     }
 
     /// Takes in what performers have ready, growth of one item together. False when it was growth

@@ -18,10 +18,13 @@ use polyloop_session::event::Level;
 use polyloop_session::history::{AssistantPart, Message, Prompt};
 use polyloop_session::item::{ItemKind, Opaque, Usage};
 use polyloop_session::policy::{Effect, Judgement};
-use polyloop_session::{Answerable, CallId, Chance, Heal, Proposal, Report, Stream, Text};
+use polyloop_session::{
+    Answerable, CallId, Chance, Heal, Proposal, Report, SessionId, Stream, Text,
+};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::{Performed, guarded, judge, refused};
+use crate::gate::{Behind, Gate, Permit, behind};
 use crate::model::{CUT_CODE, CUT_TEXT, Chunk, Failure, Model, Request, Stop};
 use crate::tool::{self, Place, ToolSpec};
 
@@ -40,6 +43,9 @@ const NAMESPACE: &str = "functions.";
 /// A call that names nothing.
 const NAMELESS: &str = "unnamed";
 
+/// The server itself has no room for the call.
+const OVERLOADED_CODE: &str = "overloaded";
+
 const CUT_OFF_TEXT: &str = "The tool call was cut off, not run: the answer reached the model's \
                             limit of output before the call was whole. Send it again, in smaller \
                             pieces.";
@@ -53,12 +59,16 @@ pub struct Asked {
     pub tools: Arc<[ToolSpec]>,
     pub place: Arc<Place>,
     pub stop: CancellationToken,
+    /// Where it waits until it may begin, among the calls of all sessions.
+    pub gate: Gate,
+    pub session: SessionId,
 }
 
 struct Asking {
     call: CallId,
     model: Arc<dyn Model>,
-    delay: Duration,
+    /// Given back with the rest.
+    _permit: Permit,
     chunks: BoxStream<'static, Chunk>,
     /// What was read already, and belongs to something else than what came before it.
     next_chunk: Option<Option<Chunk>>,
@@ -87,14 +97,30 @@ struct Block {
 }
 
 pub fn ask(model: Arc<dyn Model>, asked: Asked) -> BoxStream<'static, Performed> {
-    let Asked { call, delay, prompt, instructions, tools, place, stop } = asked;
+    let (call, stop) = (asked.call, asked.stop.clone());
+    let full = move |why: String| {
+        failed(call, Failure::new(Heal::Later { after_ms: None }, OVERLOADED_CODE, why), None)
+    };
+    let waits = Behind {
+        gate: asked.gate.clone(),
+        session: asked.session.clone(),
+        delay: asked.delay,
+        stop,
+        stopped: Box::new(move || Report::CallStopped { call }),
+        full: Box::new(full),
+    };
+    behind(waits, move |permit| begin(model, asked, permit))
+}
+
+fn begin(model: Arc<dyn Model>, asked: Asked, permit: Permit) -> BoxStream<'static, Performed> {
+    let Asked { call, prompt, instructions, tools, place, stop, .. } = asked;
     let begin = || {
         let refs = refs(&prompt);
         let chunks = model.ask(Request { prompt, instructions, tools });
         let asking = Asking {
             call,
             model,
-            delay,
+            _permit: permit,
             chunks,
             next_chunk: None,
             broke: None,
@@ -176,23 +202,14 @@ impl Asking {
         }
         let chunk = match self.next_chunk.take() {
             Some(chunk) => chunk,
-            None => {
-                let delay = std::mem::take(&mut self.delay);
-                let chunks = &mut self.chunks;
-                tokio::select! {
-                    biased;
-                    () = &mut self.stopped => {
-                        self.over = true;
-                        return Some(Performed::Report(Report::CallStopped { call: self.call }));
-                    }
-                    chunk = async {
-                        if !delay.is_zero() {
-                            tokio::time::sleep(delay).await;
-                        }
-                        chunks.next().await
-                    } => chunk,
+            None => tokio::select! {
+                biased;
+                () = &mut self.stopped => {
+                    self.over = true;
+                    return Some(Performed::Report(Report::CallStopped { call: self.call }));
                 }
-            }
+                chunk = self.chunks.next() => chunk,
+            },
         };
         let call = self.call;
         match chunk {

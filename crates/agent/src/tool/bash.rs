@@ -76,6 +76,10 @@ impl Tool for Bash {
         true
     }
 
+    fn starts_processes(&self, _args: &str) -> bool {
+        true
+    }
+
     /// An error depends on the arguments alone, so that `run` gives the same one. What depends on
     /// the files is a refusal: they may change before the call runs.
     fn judge<'a>(

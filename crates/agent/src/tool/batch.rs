@@ -60,6 +60,14 @@ impl Tool for Batch {
         ToolSpec { name: NAME, description: DESCRIPTION, parameters: parameters.into() }
     }
 
+    fn starts_processes(&self, args: &str) -> bool {
+        // Its parts that start some run one after the other.
+        let starts = |call: &Call| {
+            super::find(call.tool).is_some_and(|tool| tool.starts_processes(&call.args))
+        };
+        parse(args).is_ok_and(|calls| calls.iter().any(starts))
+    }
+
     fn may_read(&self) -> bool {
         true
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use polyloop_agent::actor::Kit;
+use polyloop_agent::gate::{Capacity, Gates};
 use polyloop_agent::log::files::Files;
 use polyloop_agent::log::memory::Memory;
 use polyloop_agent::log::{Log, OpenMode};
@@ -84,6 +85,8 @@ pub struct Setup {
     pub roots: Vec<PathBuf>,
     pub plans: Option<PathBuf>,
     pub retries_max: u32,
+    pub capacity: Capacity,
+    pub awake_sessions_max: usize,
 }
 
 impl Setup {
@@ -100,6 +103,8 @@ impl Setup {
             roots: Vec::new(),
             plans: None,
             retries_max: LIMITS.retries_max,
+            capacity: Capacity::default(),
+            awake_sessions_max: 0,
         }
     }
 
@@ -163,6 +168,8 @@ impl Setup {
             approval_timeout,
             sleep_after,
             auto_resume,
+            gates: Gates::new(self.capacity),
+            awake_sessions_max: self.awake_sessions_max,
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::search;
 use super::settings::{self, Setting};
 use super::{Config, Model, ModelAccess, Secret};
+use super::{capacity, search};
 
 type Row = (&'static str, String);
 
@@ -64,6 +64,7 @@ impl Config {
             (settings::MAX_TURNS.name, self.calls_max.to_string()),
             (settings::MAX_CALLS_AT_ONCE.name, self.bounds.calls_at_once.to_string()),
         ]);
+        rows.extend(capacity::describe(&self.limits));
         rows
     }
 }

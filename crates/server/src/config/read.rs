@@ -13,7 +13,8 @@ use super::value::{
     self, AgentKind, ApprovalMode, ChatBroadcast, ContextStrategy, LogFormat, LogLevel,
 };
 use super::{
-    Access, Approval, Bounds, Budget, Config, Context, Limits, Log, Model, provider, search,
+    Access, Approval, Bounds, Budget, Config, Context, Limits, Log, Model, capacity, provider,
+    search,
 };
 
 /// What could be read; a part is missing where a problem was noted.
@@ -242,11 +243,17 @@ fn read_limits(reader: &mut Reader<'_>) -> Option<Limits> {
     let connections_max = required_number(reader, &settings::MAX_CONNECTIONS);
     let queued_messages_max = required_number(reader, &settings::MAX_QUEUED_MESSAGES);
     let command_timeout = required_number(reader, &settings::COMMAND_TIMEOUT_SECS);
+    let capacity = capacity::read(reader);
+    let awake_sessions_max = required_number(reader, &settings::MAX_AWAKE_SESSIONS);
+    let rates = capacity::read_rates(reader);
     Some(Limits {
         message_bytes_max: message_bytes_max?,
         connections_max: connections_max?,
         queued_messages_max: queued_messages_max?,
         command_timeout: Duration::from_secs(command_timeout?),
+        capacity: capacity?,
+        awake_sessions_max: awake_sessions_max?,
+        rates: rates?,
     })
 }
 

@@ -271,6 +271,39 @@ settings! {
         MAX_CALLS_AT_ONCE "max-calls-at-once",
             count("a number of model calls", 1), Is("8"),
             "Model calls of one turn that are open at the same time";
+        MAX_MODEL_CALLS "max-model-calls",
+            number("a number of model calls", "", 0, 1_000_000), Is("10000"),
+            "Model calls of all sessions at once; further ones wait their turn; 0: any number";
+        MAX_PROCESSES "max-processes",
+            number("a number of commands", "", 0, 1_000_000), Is("256"),
+            "Commands of all sessions at once; further ones wait their turn; 0: any number";
+        MAX_WAITING "max-waiting",
+            number("a number of places", "", 0, 1_000_000), Is("10000"),
+            "Model calls, and commands, that may wait so; further ones fail; 0: any number";
+        MAX_AWAKE_SESSIONS "max-awake-sessions",
+            number("a number of sessions", "", 0, 10_000_000), Is("20000"),
+            "Sessions in memory at once; further ones are refused until others rest; 0: any number";
+        RATE_MESSAGES_PER_SEC "rate-messages-per-sec",
+            number("a number of messages", "", 0, 1_000_000), Is("200"),
+            "Messages a second on one connection, ten seconds' worth at once; further ones are refused; 0: any number";
+        RATE_TURNS_PER_MIN "rate-turns-per-min",
+            number("a number of turns", "", 0, 1_000_000), Is("6000"),
+            "Turns a minute that one connection may begin, a minute's worth at once; further ones are refused; 0: any number";
+        RATE_BYTES_PER_SEC "rate-bytes-per-sec",
+            number("a number of bytes", "bytes", 0, 1_000_000_000_000), Is("16777216"),
+            "Bytes a second on one connection, four seconds' worth at once; beyond that it is read more slowly; 0: any number";
+        RATE_CLIENT_MESSAGES_PER_SEC "rate-client-messages-per-sec",
+            number("a number of messages", "", 0, 1_000_000), Is("2000"),
+            "The same for all connections of a client: whoever has the token, or without one an address";
+        RATE_CLIENT_TURNS_PER_MIN "rate-client-turns-per-min",
+            number("a number of turns", "", 0, 1_000_000), Is("60000"),
+            "The same for turns";
+        RATE_CLIENT_BYTES_PER_SEC "rate-client-bytes-per-sec",
+            number("a number of bytes", "bytes", 0, 1_000_000_000_000), Is("67108864"),
+            "The same for bytes, bodies of requests with them";
+        RATE_CLIENT_REQUESTS_PER_SEC "rate-client-requests-per-sec",
+            number("a number of requests", "", 0, 1_000_000), Is("500"),
+            "HTTP requests a second of one client, ten seconds' worth at once; further ones get 429; 0: any number";
     }
 }
 

@@ -160,6 +160,17 @@ fn presets_hold_when_nothing_is_given() {
         ("MAX_QUEUED_MESSAGES", "32"),
         ("MAX_TURNS", "200"),
         ("MAX_CALLS_AT_ONCE", "8"),
+        ("MAX_MODEL_CALLS", "10000"),
+        ("MAX_PROCESSES", "256"),
+        ("MAX_WAITING", "10000"),
+        ("MAX_AWAKE_SESSIONS", "20000"),
+        ("RATE_MESSAGES_PER_SEC", "200"),
+        ("RATE_TURNS_PER_MIN", "6000"),
+        ("RATE_BYTES_PER_SEC", "16777216"),
+        ("RATE_CLIENT_MESSAGES_PER_SEC", "2000"),
+        ("RATE_CLIENT_TURNS_PER_MIN", "60000"),
+        ("RATE_CLIENT_BYTES_PER_SEC", "67108864"),
+        ("RATE_CLIENT_REQUESTS_PER_SEC", "500"),
     ];
     assert_eq!(config.describe(), expected.map(|(name, value)| (name, value.to_owned())));
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
@@ -231,6 +242,17 @@ const GIVEN: &[(&str, &str, &str)] = &[
     ("MAX_QUEUED_MESSAGES", "10000", "10000"),
     ("MAX_TURNS", "30", "30"),
     ("MAX_CALLS_AT_ONCE", "1", "1"),
+    ("MAX_MODEL_CALLS", "0", "0"),
+    ("MAX_PROCESSES", "1", "1"),
+    ("MAX_WAITING", "2", "2"),
+    ("MAX_AWAKE_SESSIONS", "3", "3"),
+    ("RATE_MESSAGES_PER_SEC", "4", "4"),
+    ("RATE_TURNS_PER_MIN", "5", "5"),
+    ("RATE_BYTES_PER_SEC", "6", "6"),
+    ("RATE_CLIENT_MESSAGES_PER_SEC", "7", "7"),
+    ("RATE_CLIENT_TURNS_PER_MIN", "8", "8"),
+    ("RATE_CLIENT_BYTES_PER_SEC", "9", "9"),
+    ("RATE_CLIENT_REQUESTS_PER_SEC", "10", "10"),
 ];
 
 #[test]

@@ -20,8 +20,10 @@ use tokio_websockets::{Error, Message, WebSocketStream};
 
 use super::Hello;
 use super::outgoing::{Close, Outgoing, RunId, Written};
+use super::pace::Pacing;
 use super::write;
 use crate::app::App;
+use crate::rate::Sent;
 use crate::view::DialectView;
 
 /// Answers that may wait for the writing half before reading pauses.
@@ -59,6 +61,7 @@ pub(super) struct Reader {
     pub run: Option<OwnRun>,
     /// Requests that wait for the run to end.
     pub waiting: VecDeque<Asked>,
+    pub pace: Pacing,
 }
 
 /// A session that the client is attached to, or was.
@@ -89,8 +92,12 @@ pub(super) struct OwnRun {
 /// The connection must end.
 pub(super) struct Gone;
 
-pub(super) async fn serve<S>(app: Arc<App>, socket: WebSocketStream<S>, hello: Hello)
-where
+pub(super) async fn serve<S>(
+    app: Arc<App>,
+    socket: WebSocketStream<S>,
+    hello: Hello,
+    client: Arc<Sent>,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (sink, mut frames) = socket.split();
@@ -98,6 +105,7 @@ where
     let unanswered = Arc::new(AtomicU32::new(0));
     let written = Arc::new(Written::default());
     let closing = app.closing.clone();
+    let pace = Pacing::new(app.clients.connection(), client);
     let who = Who {
         via: hello.dialect.map_or("undecided", |dialect| dialect.name()).into(),
         name: hello.name,
@@ -121,6 +129,7 @@ where
         words: Own::default(),
         run: None,
         waiting: VecDeque::new(),
+        pace,
     };
     let silent_viewer = hello.dialect.is_none() && hello.on_chat_path;
     let writing = write::run(sink, queue, unanswered.clone(), written, closing);
@@ -171,7 +180,12 @@ impl Reader {
         let (written, outgoing) = (self.written.clone(), self.outgoing.clone());
         loop {
             let next = tokio::select! {
-                next = frames.next() => next,
+                next = frames.next(), if !self.pace.rests() => next,
+                () = self.pace.rested(), if self.pace.rests() => {
+                    // It may have answered a ping, which lies unread.
+                    unanswered.store(0, Ordering::Relaxed);
+                    continue;
+                }
                 () = written.news() => {
                     self.news().await?;
                     continue;
@@ -191,6 +205,7 @@ impl Reader {
                 Some(Err(_)) => return Ok(()),
             };
             unanswered.store(0, Ordering::Relaxed);
+            self.pace.came(message.as_payload().len());
             if message.is_close() {
                 return self.send(Outgoing::Close(Close::Answered)).await;
             }
@@ -241,6 +256,9 @@ impl Reader {
             Ok(asked) => asked,
             Err(complaint) => return self.complain(dialect, complaint).await,
         };
+        if self.too_fast(dialect, &asked).await? {
+            return Ok(());
+        }
         for name in &asked.names {
             match name {
                 Name::Client(name) => self.client.who.name = super::clean_name(name),

@@ -1,0 +1,163 @@
+"""What is slow or waits costs those who wait, and nobody else: a disk, a client, a thousand
+approvals."""
+
+import json
+import os
+import threading
+import time
+
+from disk import Disk
+from frames import said
+from harness import Options, eq, eventually
+from talk import spoken, talks
+from test_limits import never_reads
+
+SLOW_SESSIONS = 12
+FLUSH_MS = 700
+APPROVALS = 1000
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def on_slow_disk(t, call, ms, parts):
+    disk = Disk(t.dir, t.store)
+    disk.slow_down(call, ms, *parts)
+    return t.server(env=disk.env())
+
+
+def one_after_the_other(server, stop, turns):
+    """Turns of a session of its own until it is told to stop; each has its answer."""
+    client = server.client("/ws/quick")
+    while not stop.is_set():
+        eq(said(client.turn(f"say: {len(turns)}")), [str(len(turns))])
+        turns.append(time.monotonic())
+
+
+def beside(server, work):
+    """How many turns another session does while some work is done."""
+    stop, turns, wrong = threading.Event(), [], []
+
+    def run():
+        try:
+            one_after_the_other(server, stop, turns)
+        except BaseException as error:  # noqa: BLE001 - told where the test can see it
+            wrong.append(error)
+
+    quick = threading.Thread(target=run, daemon=True)
+    quick.start()
+    try:
+        work()
+    finally:
+        stop.set()
+        quick.join(60)
+    assert not wrong, wrong
+    return len(turns)
+
+
+def test_a_disk_that_flushes_slowly_slows_its_sessions_alone(t):
+    """What is said is flushed before it is shown, so each turn there waits at least twice."""
+    server = on_slow_disk(t, "flush", FLUSH_MS, ["/slow-"])
+    clients = [server.client(f"/ws/slow-{n}") for n in range(SLOW_SESSIONS)]
+    took = []
+
+    def work():
+        began = time.monotonic()
+        for n, client in enumerate(clients):
+            client.say(f"say: {n}")
+        for n, client in enumerate(clients):
+            eq(said(client.until_end()), [str(n)])
+        took.append(time.monotonic() - began)
+
+    quick = beside(server, work)
+    Options.tell(f"{SLOW_SESSIONS} turns in {took[0]:.1f} s, beside them {quick}")
+    assert took[0] >= 2 * FLUSH_MS / 1000, "the disk was not slow at all"
+    # One that waited behind a slow flush each time would come to two or three.
+    assert quick >= 10, f"{quick} turns in {took[0]:.1f} s"
+
+
+def test_a_disk_that_writes_slowly_slows_its_session_alone(t):
+    server = on_slow_disk(t, "write", 100, ["/slow-"])
+    client = server.client("/ws/slow-1")
+    quick = beside(server, lambda: eq(said(client.turn("stream: 20 10 0\nsay: end"))[-1], "end"))
+    assert quick >= 5, f"{quick} turns"
+
+
+def cpu_secs(server):
+    fields = (f"/proc/{server.process.pid}/stat")
+    with open(fields) as file:
+        user, system = file.read().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / TICKS
+
+
+def resident_bytes(server):
+    with open(f"/proc/{server.process.pid}/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@talks
+def test_a_thousand_approvals_that_wait_cost_nothing(s):
+    server = s.server(env={"APPROVAL_TIMEOUT_SECS": 86400})
+    s.unified(session="warm").turn("say: warm")
+    before = resident_bytes(server)
+    per_connection = 25
+    for first in range(0, APPROVALS, per_connection):
+        client = s.unified(session=f"w{first}", complete=False)
+        names = [f"w{first + n}" for n in range(per_connection)]
+        for name in names:
+            client.say("run: rm -f x\nsay: done", session=name)
+        waiting = set()
+        while len(waiting) < per_connection:
+            frame = client.until("control_request")[-1]
+            waiting.add(frame["session_id"])
+        last = frame
+    each = (resident_bytes(server) - before) / APPROVALS
+    # Once nothing is under way any more, there is nothing to do.
+    eventually(lambda: cpu_over(server, 1.0) < 0.2, "it comes to rest")
+    used = cpu_over(server, 2.0)
+    Options.tell(f"{each / 1024:.0f} KiB each; {used * 1000:.0f} ms of processor in 2 s")
+    assert used < 0.3, f"{used} s of processor time in 2 s, for nothing"
+    assert each < 512 * 1024, f"{each / 1024:.0f} KiB for a session that waits"
+    eq(spoken(s.unified(session="other").turn("say: quick")), ["quick"], "others are answered")
+    client.send("permission_response", session=last["session_id"], request_id=last["request_id"],
+                decision="allow")
+    eq(spoken(client.until_end(last["session_id"]))[-1], "done", "and any of them goes on")
+
+
+def cpu_over(server, secs):
+    before = cpu_secs(server)
+    time.sleep(secs)
+    return cpu_secs(server) - before
+
+
+def test_a_reader_that_is_cut_off_is_told_why_and_comes_back_complete(t):
+    """In unified, too; what it had and what it gets then are the whole."""
+    chunks = 24_000
+    server = t.server()
+    slow = never_reads(server, "/unified?session_id=s1")
+    client = server.client("/ws/s1")
+    client.turn(f"stream: {chunks} 1000 0")
+    text, place, code, reason = "", None, None, ""
+    with slow.makefile("rb") as data:
+        slow.settimeout(30)
+        while head := data.read(2):
+            length = head[1] & 0x7F
+            if length > 125:
+                length = int.from_bytes(data.read(2 if length == 126 else 8), "big")
+            payload = data.read(length)
+            if head[0] & 0x0F == 8:
+                code, reason = int.from_bytes(payload[:2], "big"), payload[2:].decode()
+                break
+            if head[0] & 0x0F == 1:
+                frame = json.loads(payload)
+                place = frame.get("cursor", frame.get("seq", place))
+                text += frame["text"] if frame["type"] == "assistant_message" else ""
+                if frame["type"] == "turn_completed":
+                    break
+    if code is not None:
+        eq(code, 1013, "the code")
+        assert "too slow" in reason and "since" in reason, reason
+        back = server.client(f"/unified?session_id=s1&since={place}", checked=False)
+        while (frame := back.recv())["type"] != "turn_completed":
+            text += frame["text"] if frame["type"] == "assistant_message" else ""
+    Options.tell(f"cut off: {reason or 'no'}")
+    whole = "".join(f"{n:07} " for n in range(chunks * 1000 // 8))
+    assert text == whole, f"{len(text)} of {len(whole)} bytes"
