@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, SelectAll};
@@ -29,10 +29,12 @@ use polyloop_session::{
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::Audit;
 use crate::clock;
 use crate::log::memory::Memory;
 use crate::log::{DAMAGED_CODE, Flush, Folded, Log, LogError, Occasion, Opened, Writer};
 use crate::messages::Messages;
+use crate::meter::{Meter, Tally};
 use crate::model::{Model, Models};
 use crate::perform::{self, Performed};
 use crate::place::{Instructions, Places};
@@ -43,6 +45,7 @@ use crate::tool::{Place, ToolSpec};
 mod attach;
 mod decisions;
 mod due;
+mod noted;
 mod room;
 mod undo;
 mod work;
@@ -71,6 +74,8 @@ pub struct Kit {
     pub sleep_after: Duration,
     /// Unfinished turns go on by themselves.
     pub auto_resume: bool,
+    pub meter: Arc<Meter>,
+    pub audit: Audit,
 }
 
 /// Whether a session is kept, or ends with its connection.
@@ -218,6 +223,7 @@ pub(crate) struct Actor<V: View> {
     turns: Vec<Seq>,
     last_at: Timestamp,
     audience: Audience<V>,
+    tally: Tally,
     mailbox: mpsc::Receiver<Request<V>>,
     performers: SelectAll<BoxStream<'static, Performed>>,
     running: HashMap<Seq, CancellationToken>,
@@ -256,6 +262,7 @@ impl<V: View> Actor<V> {
         let Birth { id, kept, settings, by } = birth;
         let Opened { writer, folded, live } = opened;
         let Folded { state, turns, damage, damage_told, last_at } = folded;
+        let meter = kit.meter.clone();
         let mut actor = Actor {
             id,
             kit,
@@ -265,7 +272,8 @@ impl<V: View> Actor<V> {
             live,
             turns,
             last_at,
-            audience: Audience::new(),
+            audience: Audience::new(meter.clone()),
+            tally: Tally::open(meter),
             mailbox,
             performers: SelectAll::new(),
             running: HashMap::new(),
@@ -343,6 +351,7 @@ impl<V: View> Actor<V> {
             }
             Err(error) => {
                 tracing::error!(session = %self.id, %error, "the session's store failed");
+                self.kit.meter.store_failed();
                 Ending::Failed(error.to_string())
             }
         };
@@ -517,11 +526,15 @@ impl<V: View> Actor<V> {
             seq = seq.next();
             entries.push(Arc::new(LogEntry { seq, at, event }));
         }
+        let begun = Instant::now();
         self.writer.append(expected, &entries, flush).await?;
+        self.kit.meter.appended(flush, begun.elapsed());
         let was_open = !self.live.is_empty();
         let ends_turn = entries.iter().any(|e| matches!(e.event, Event::TurnEnded { .. }));
         for entry in entries {
             decisions::tell(self.id.as_str(), &self.state, &entry.event);
+            noted::note(&self.kit.audit, self.id.as_str(), &self.state, &entry);
+            self.tally.see(&self.state, &entry.event);
             self.state.apply(&entry);
             match &entry.event {
                 event if event.is_beginning() => self.turns.push(entry.seq),
@@ -543,6 +556,7 @@ impl<V: View> Actor<V> {
             }
             self.audience.send(&Update::Logged(entry));
         }
+        self.tally.stand(&self.state);
         if was_open && self.live.is_empty() {
             self.writer.forget_growth().await?;
         }

@@ -16,7 +16,9 @@ use polyloop_agent::sessions::Sessions;
 use polyloop_dialects::ToolInfo;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::Call;
 use crate::auth::{Asked, Guard};
+use crate::metrics::{self, Metrics};
 use crate::models::Offers;
 use crate::room::Room;
 use crate::serve::HEADER_BYTES_MAX;
@@ -27,6 +29,7 @@ use crate::{about, history, page, query, rest, socket};
 pub struct App {
     pub sessions: Sessions<DialectView>,
     pub guard: Guard,
+    pub metrics: Metrics,
     pub room: Arc<Room>,
     /// As clients are told of them.
     pub tools: Arc<[ToolInfo]>,
@@ -52,6 +55,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/chat", any(socket::upgrade))
         .route("/page/{*name}", get(page::part))
         .route("/healthz", get(rest::healthz))
+        .route("/metrics", get(metrics::metrics))
         .route("/about", get(about::about))
         .route("/models", get(about::models))
         .route("/render", post(rest::render))
@@ -84,7 +88,15 @@ fn bad_head(headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
 }
 
 async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let mut call = Call::begin(app.clone(), &request);
+    let response = guarded(app, request, next, &mut call).await;
+    call.answer(response.status());
+    response
+}
+
+async fn guarded(app: Arc<App>, mut request: Request, next: Next, call: &mut Call) -> Response {
     if let Some((status, why)) = bad_head(request.headers()) {
+        call.refused(why);
         let mut response = rest::error(status, why);
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         return response;
@@ -99,13 +111,17 @@ async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Res
     let passed = match app.guard.check(&asked) {
         Ok(passed) => passed,
         Err(denied) if denied.status == StatusCode::UNAUTHORIZED && is_home => {
+            call.refused(denied.why);
             return page::token_needed();
         }
         Err(denied) => {
             tracing::info!(path = asked.uri.path(), status = %denied.status, "refused: {}", denied.why);
+            call.refused(denied.why);
             return rest::error(denied.status, denied.why);
         }
     };
+    call.passes(passed.proof);
+    request.extensions_mut().insert(passed.proof);
     if passed.token_in_url && is_home {
         let query = query::Query::of(request.uri());
         let token = query.get("token").unwrap_or_default();

@@ -198,6 +198,8 @@ pub struct Access {
 pub struct Log {
     pub level: LogLevel,
     pub format: LogFormat,
+    /// Where it is told who came and who decided what.
+    pub audit: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, Request, State};
@@ -16,10 +17,10 @@ use polyloop_agent::todos::SwitchError;
 use polyloop_dialects::rest::{self, RestError, Switched};
 use polyloop_session::event::Setting;
 use polyloop_session::id::BadSessionId;
-use polyloop_session::wait::Who;
 use polyloop_session::{Command, SessionId};
 use serde::Serialize;
 
+use crate::access::From;
 use crate::app::App;
 use crate::query::Query;
 
@@ -86,7 +87,11 @@ fn link(response: &mut Response, next: &str) {
 }
 
 /// A new session, as the body says; an empty body means the server's defaults.
-pub async fn create(State(app): State<Arc<App>>, body: Result<Bytes, BytesRejection>) -> Response {
+pub async fn create(
+    State(app): State<Arc<App>>,
+    Extension(from): Extension<From>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
     let Ok(body) = body else {
         return error(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large");
     };
@@ -98,7 +103,7 @@ pub async fn create(State(app): State<Arc<App>>, body: Result<Bytes, BytesReject
         Ok(settings) => settings,
         Err(refusal) => return error(StatusCode::BAD_REQUEST, refusal.to_string()),
     };
-    match app.sessions.create(Who::via("rest"), settings).await {
+    match app.sessions.create(from.rest(), settings).await {
         Ok(summary) => json(StatusCode::CREATED, &told(&summary, Awake::Yes)),
         Err(failure) => command_failed(&failure),
     }
@@ -107,6 +112,7 @@ pub async fn create(State(app): State<Arc<App>>, body: Result<Bytes, BytesReject
 /// `PATCH /sessions/{id}` `{"title": …}`.
 pub async fn rename(
     State(app): State<Arc<App>>,
+    Extension(from): Extension<From>,
     id: Result<Path<String>, PathRejection>,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
@@ -126,7 +132,7 @@ pub async fn rename(
         Ok(None) => return not_found(),
         Err(failure) => return store_failed(&failure),
     }
-    let by = Who::via("rest");
+    let by = from.rest();
     let handle = app.sessions.handle(id.clone(), by.clone());
     let setting = Setting::Title { title: title.clone() };
     match handle.command(Command::Set { setting, by }).await {
@@ -171,6 +177,7 @@ pub async fn archive(
 /// `POST /sessions/{id}:switch`, `:fork`, `:undo`.
 pub async fn act(
     State(app): State<Arc<App>>,
+    Extension(from): Extension<From>,
     target: Result<Path<String>, PathRejection>,
     uri: Uri,
 ) -> Response {
@@ -186,8 +193,8 @@ pub async fn act(
         Err(bad) => return bad_id(&bad),
     };
     match action {
-        "fork" => return edits::fork(&app, id, &Query::of(&uri)).await,
-        "undo" => return edits::undo(&app, id, &Query::of(&uri)).await,
+        "fork" => return edits::fork(&app, id, &Query::of(&uri), from.rest()).await,
+        "undo" => return edits::undo(&app, id, &Query::of(&uri), from.rest()).await,
         _ => {}
     }
     if app.sessions.todos().is_none() {

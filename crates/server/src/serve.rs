@@ -9,9 +9,11 @@ use std::time::Duration;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use polyloop_agent::actor::Kit;
+use polyloop_agent::audit::Audit;
 use polyloop_agent::log::{Log, files::Files, memory::Memory};
 use polyloop_agent::memories::Memories;
 use polyloop_agent::messages::Messages;
+use polyloop_agent::meter::{Meter, TimedDisk};
 use polyloop_agent::model::Models;
 use polyloop_agent::patch::Journal;
 use polyloop_agent::place::{Instructions, Places};
@@ -31,10 +33,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::From;
 use crate::app::{self, App};
 use crate::auth::Guard;
 use crate::config::{AgentKind, ApprovalMode, ChatBroadcast, Config, ContextStrategy};
-use crate::models::{self, Served};
+use crate::metrics::Metrics;
+use crate::models::{self, Offers, Served};
 use crate::room::{Broadcast, Room};
 use crate::socket;
 use crate::view::FileCodec;
@@ -85,7 +89,8 @@ pub async fn run(
     }
     let models = Served::open(&config.model)?;
     let offers = models.offers();
-    let kit = kit(&config, models, sandbox.is_available()).await?;
+    let meter = Arc::new(meter(&offers));
+    let kit = kit(&config, models, sandbox.is_available(), meter.clone()).await?;
     let todos = match &config.todos_store {
         Some(dir) => Some(Todos::open(dir).map_err(|error| {
             format!("TODOS_STORE_PATH: {} cannot be used: {error}", dir.display())
@@ -112,6 +117,7 @@ pub async fn run(
         room,
         tools,
         guard: Guard::new(config.access.clone(), addr),
+        metrics: Metrics::new(meter, &sessions.kit().audit),
         message_bytes_max: config.limits.message_bytes_max,
         offers,
         keeps_sessions: config.session_store.is_some(),
@@ -136,6 +142,7 @@ pub async fn run(
         let all = config.limits.connections_max.try_into().unwrap_or(u32::MAX);
         let _ = connections.acquire_many(all).await;
         memories.close().await;
+        let _ = tokio::task::spawn_blocking(move || sessions.kit().audit.close()).await;
     };
     if tokio::time::timeout(SHUTDOWN_TIME_MAX, ended).await.is_err() {
         tracing::warn!("some connections did not end in time");
@@ -179,8 +186,8 @@ async fn bind(addr: SocketAddr, port: PortChoice) -> Result<TcpListener, String>
 async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore>) {
     let router = app::router(app.clone());
     loop {
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, from) = match listener.accept().await {
+            Ok((stream, from)) => (stream, From(from)),
             Err(error) => {
                 // Out of descriptors, most likely: others must end before more can begin.
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -189,6 +196,7 @@ async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore
             }
         };
         let Ok(permit) = connections.clone().try_acquire_owned() else {
+            app.metrics.turns_away();
             tokio::spawn(turn_away(stream));
             continue;
         };
@@ -198,13 +206,14 @@ async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore
         let closing = app.closing.clone();
         let permit = Arc::new(permit);
         tokio::spawn(async move {
-            connection(stream, service, closing, permit).await;
+            connection(stream, from, service, closing, permit).await;
         });
     }
 }
 
 async fn connection(
     stream: TcpStream,
+    from: From,
     service: TowerToHyperService<axum::Router>,
     closing: CancellationToken,
     permit: Arc<tokio::sync::OwnedSemaphorePermit>,
@@ -213,6 +222,7 @@ async fn connection(
     let service = hyper::service::service_fn(move |mut request: hyper::Request<_>| {
         // An upgraded socket outlives this task; its permit goes with the request.
         request.extensions_mut().insert(Held(held.clone()));
+        request.extensions_mut().insert(from);
         hyper::service::Service::call(&service, request)
     });
     let serving = hyper::server::conn::http1::Builder::new()
@@ -248,10 +258,28 @@ async fn turn_away(mut stream: TcpStream) {
     let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(answer.as_bytes())).await;
 }
 
-async fn kit(config: &Config, models: Served, sandbox: bool) -> Result<Kit, String> {
+fn audit(config: &Config) -> Result<Audit, String> {
+    let Some(path) = &config.log.audit else { return Ok(Audit::default()) };
+    let failed = |error| format!("AUDIT_LOG: {} cannot be written: {error}", path.display());
+    Audit::open(path).map_err(failed)
+}
+
+/// Models are counted by name that can be asked for by it.
+fn meter(offers: &Offers) -> Meter {
+    let known = offers.models.iter().map(|offer| (offer.name.clone(), offer.provider));
+    Meter::new(known.collect())
+}
+
+async fn kit(
+    config: &Config,
+    models: Served,
+    sandbox: bool,
+    meter: Arc<Meter>,
+) -> Result<Kit, String> {
     let log: Arc<dyn Log> = match &config.session_store {
         Some(dir) => {
-            let files = Files::open(dir, FileCodec::shared());
+            let disk = Arc::new(TimedDisk(meter.clone()));
+            let files = Files::open_on(disk, dir, FileCodec::shared());
             Arc::new(files.map_err(|error| format!("SESSION_STORE_PATH: {error}"))?)
         }
         None => Arc::new(Memory::new(FileCodec::shared())),
@@ -340,6 +368,8 @@ async fn kit(config: &Config, models: Served, sandbox: bool) -> Result<Kit, Stri
         approval_timeout: config.approval.timeout,
         sleep_after: SLEEP_AFTER,
         auto_resume: config.auto_resume,
+        meter,
+        audit: audit(config)?,
     })
 }
 

@@ -19,6 +19,7 @@ use polyloop_dialects::{Cursor, Dialect, Manner};
 use polyloop_session::{SessionId, Text};
 use tokio_websockets::{Limits, ServerBuilder};
 
+use crate::access::{From, Visit};
 use crate::app::{App, is_upgrade};
 use crate::query::Query;
 use crate::serve::Held;
@@ -41,6 +42,8 @@ pub(crate) struct Hello {
     pub session: Option<SessionId>,
     pub since: Option<Cursor>,
     pub name: Option<Text>,
+    /// The address it comes from.
+    pub from: Option<Text>,
     /// Whoever is silent here may be a chat client.
     pub on_chat_path: bool,
 }
@@ -68,6 +71,7 @@ pub async fn upgrade(State(app): State<Arc<App>>, mut request: Request) -> Respo
         Err(why) => return rest::error(StatusCode::BAD_REQUEST, why),
     };
     let held = request.extensions().get::<Held>().cloned();
+    let visit = Visit::begin(app.clone(), &request, hello.dialect.map(|dialect| dialect.name()));
     let upgraded = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
         let _held = held;
@@ -75,7 +79,7 @@ pub async fn upgrade(State(app): State<Arc<App>>, mut request: Request) -> Respo
         // Fragments and frames obey the same bound; a longer message closes with 1009.
         let limits = Limits::default().max_payload_len(Some(app.message_bytes_max));
         let socket = ServerBuilder::new().limits(limits).serve(TokioIo::new(upgraded));
-        read::serve(app, socket, hello).await;
+        read::serve(app, socket, hello, Arc::new(visit)).await;
     });
     let mut response = StatusCode::SWITCHING_PROTOCOLS.into_response();
     let headers = response.headers_mut();
@@ -141,7 +145,8 @@ fn hello(request: &Request) -> Result<(Hello, Option<&'static str>), String> {
     let name = query.get("name").and_then(clean_name);
     let subprotocol = detect::by_subprotocol(&offers).map(|dialect| dialect.subprotocol());
     let on_chat_path = matches!(path, "/ws" | "/ws/") && session.is_none();
-    Ok((Hello { dialect, session, since, name, on_chat_path }, subprotocol))
+    let from = request.extensions().get::<From>().map(|from| from.told());
+    Ok((Hello { dialect, session, since, name, from, on_chat_path }, subprotocol))
 }
 
 /// A client's name as it is shown; `None` when there is nothing to show.

@@ -23,6 +23,7 @@ use tokio_websockets::{Message, WebSocketStream};
 
 use super::attach::store_complaint;
 use super::outgoing::{Close, Outgoing, RunId, Sight, Subscribed, Written};
+use crate::access::Visit;
 use crate::room::{Member, Told};
 
 const PING_EVERY: Duration = Duration::from_secs(20);
@@ -62,6 +63,9 @@ struct Writer<S> {
     ended: VecDeque<(RunId, RunPart)>,
     heartbeats: Option<(&'static dyn Dialect, Option<SessionId>, u64)>,
     closing: CancellationToken,
+    visit: Arc<Visit>,
+    /// What was written since the last flush.
+    unflushed_bytes: u64,
 }
 
 /// What comes next from elsewhere.
@@ -83,6 +87,7 @@ pub(super) async fn run<S>(
     unanswered: Arc<AtomicU32>,
     written: Arc<Written>,
     closing: CancellationToken,
+    visit: Arc<Visit>,
 ) -> Sink<S>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -99,9 +104,15 @@ where
         ended: VecDeque::new(),
         heartbeats: None,
         closing: closing.clone(),
+        visit,
+        unflushed_bytes: 0,
     };
-    if let End::Close(close) = writer.write(queue, &unanswered, &closing).await {
-        writer.close(&close).await;
+    match writer.write(queue, &unanswered, &closing).await {
+        End::Close(close) => {
+            writer.visit.ends(close.word());
+            writer.close(&close).await;
+        }
+        End::Stuck => writer.visit.ends("stuck"),
     }
     writer.sink
 }
@@ -341,6 +352,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
     }
 
     async fn put(&mut self, message: Message) -> Result<(), End> {
+        self.unflushed_bytes += message.as_payload().len() as u64;
         in_time(&self.closing, self.sink.feed(message)).await
     }
 
@@ -350,6 +362,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
     }
 
     async fn flush(&mut self) -> Result<(), End> {
+        self.visit.sent(std::mem::take(&mut self.unflushed_bytes));
         in_time(&self.closing, self.sink.flush()).await
     }
 
