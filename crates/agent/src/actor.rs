@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, SelectAll};
@@ -29,11 +29,13 @@ use polyloop_session::{
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::Audit;
 use crate::clock;
 use crate::gate::Gates;
 use crate::log::memory::Memory;
 use crate::log::{DAMAGED_CODE, Flush, Flushing, Folded, Log, LogError, Occasion, Opened, Writer};
 use crate::messages::Messages;
+use crate::meter::{Meter, Tally};
 use crate::model::{Model, Models};
 use crate::perform::{self, Performed};
 use crate::place::{Instructions, Places};
@@ -44,6 +46,7 @@ use crate::tool::{Place, ToolSpec};
 mod attach;
 mod decisions;
 mod due;
+mod noted;
 mod room;
 mod undo;
 mod work;
@@ -76,6 +79,8 @@ pub struct Kit {
     pub sleep_after: Duration,
     /// Unfinished turns go on by themselves.
     pub auto_resume: bool,
+    pub meter: Arc<Meter>,
+    pub audit: Audit,
 }
 
 /// Whether a session is kept, or ends with its connection.
@@ -225,6 +230,7 @@ pub(crate) struct Actor<V: View> {
     audience: Audience<V>,
     /// What was appended and is not safe yet, the oldest first; the audience holds what follows.
     flushing: VecDeque<Flushing>,
+    tally: Tally,
     mailbox: mpsc::Receiver<Request<V>>,
     performers: SelectAll<BoxStream<'static, Performed>>,
     running: HashMap<Seq, CancellationToken>,
@@ -263,6 +269,7 @@ impl<V: View> Actor<V> {
         let Birth { id, kept, settings, by } = birth;
         let Opened { writer, folded, live } = opened;
         let Folded { state, turns, damage, damage_told, last_at } = folded;
+        let meter = kit.meter.clone();
         let mut actor = Actor {
             id,
             kit,
@@ -272,8 +279,9 @@ impl<V: View> Actor<V> {
             live,
             turns,
             last_at,
-            audience: Audience::new(),
+            audience: Audience::new(meter.clone()),
             flushing: VecDeque::new(),
+            tally: Tally::open(meter),
             mailbox,
             performers: SelectAll::new(),
             running: HashMap::new(),
@@ -352,6 +360,7 @@ impl<V: View> Actor<V> {
             }
             Err(error) => {
                 tracing::error!(session = %self.id, %error, "the session's store failed");
+                self.kit.meter.store_failed();
                 Ending::Failed(error.to_string())
             }
         };
@@ -582,7 +591,10 @@ impl<V: View> Actor<V> {
             seq = seq.next();
             entries.push(Arc::new(LogEntry { seq, at, event }));
         }
-        if let Some(flushing) = self.writer.append_ahead(expected, &entries, flush).await? {
+        let begun = Instant::now();
+        let flushing = self.writer.append_ahead(expected, &entries, flush).await?;
+        self.kit.meter.appended(flush, begun.elapsed());
+        if let Some(flushing) = flushing {
             self.flushing.push_back(flushing);
             self.audience.hold();
         }
@@ -590,6 +602,8 @@ impl<V: View> Actor<V> {
         let ends_turn = entries.iter().any(|e| matches!(e.event, Event::TurnEnded { .. }));
         for entry in entries {
             decisions::tell(self.id.as_str(), &self.state, &entry.event);
+            noted::note(&self.kit.audit, self.id.as_str(), &self.state, &entry);
+            self.tally.see(&self.state, &entry.event);
             self.state.apply(&entry);
             match &entry.event {
                 event if event.is_beginning() => self.turns.push(entry.seq),
@@ -611,6 +625,7 @@ impl<V: View> Actor<V> {
             }
             self.audience.send(&Update::Logged(entry));
         }
+        self.tally.stand(&self.state);
         if was_open && self.live.is_empty() {
             self.writer.forget_growth().await?;
         }

@@ -4,11 +4,13 @@
 //! crate performs them and keeps what they need.
 
 pub mod actor;
+pub mod audit;
 pub mod clock;
 pub mod gate;
 pub mod log;
 pub mod memories;
 pub mod messages;
+pub mod meter;
 pub mod model;
 pub mod patch;
 pub mod perform;

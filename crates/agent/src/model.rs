@@ -53,6 +53,11 @@ pub trait Models: Send + Sync + 'static {
 
     /// `Err` is a text for people: what is missing.
     fn find(&self, name: &str) -> Result<Arc<dyn Model>, String>;
+
+    /// Who runs a model of that name, in a word.
+    fn provider(&self, _name: &str) -> &'static str {
+        crate::meter::OTHER
+    }
 }
 
 /// One model, and no other.

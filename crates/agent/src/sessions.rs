@@ -347,6 +347,17 @@ impl<V: View> Sessions<V> {
         }
     }
 
+    /// Requests that wait in the mailboxes of sessions: of all of them, and of the fullest.
+    pub fn mailed(&self) -> (usize, usize) {
+        let slots = self.slots();
+        let running = slots.values().filter_map(|slot| slot.try_lock().ok());
+        let waiting = running.filter_map(|slot| {
+            let mailbox = &slot.as_ref()?.mailbox;
+            Some(mailbox.max_capacity() - mailbox.capacity())
+        });
+        waiting.fold((0, 0), |(all, most), one| (all + one, most.max(one)))
+    }
+
     fn slots(&self) -> MutexGuard<'_, HashMap<SessionId, Slot<V>>> {
         lock(&self.shared.slots)
     }

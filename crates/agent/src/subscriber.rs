@@ -12,6 +12,8 @@ use polyloop_session::{LogEntry, Seq, SessionId, Update};
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, mpsc};
 
+use crate::meter::Meter;
+
 /// Frames one subscriber may lag behind.
 pub const QUEUED_FRAMES_MAX: usize = 8 * 1024;
 /// Bytes one subscriber may lag behind; the frames themselves are shared.
@@ -67,15 +69,23 @@ pub enum Ending {
 
 pub struct Subscription<F> {
     frames: mpsc::Receiver<F>,
-    shared: Arc<Shared>,
+    shared: Arc<Queued>,
     left: Arc<Notify>,
     bytes_of: fn(&F) -> usize,
 }
 
+/// What both ends of a queue know of it.
 #[derive(Default)]
-struct Shared {
+pub(crate) struct Queued {
     queued_bytes: AtomicUsize,
     ending: Mutex<Option<Ending>>,
+}
+
+impl Queued {
+    /// What waits in it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.queued_bytes.load(Ordering::Relaxed)
+    }
 }
 
 impl<F> Subscription<F> {
@@ -125,7 +135,7 @@ impl<F> Drop for Subscription<F> {
 
 pub(crate) struct Subscriber<F> {
     frames: mpsc::Sender<F>,
-    shared: Arc<Shared>,
+    shared: Arc<Queued>,
     power: Power,
     presence: Presence,
 }
@@ -138,7 +148,7 @@ impl<F: Clone> Subscriber<F> {
         bytes_of: fn(&F) -> usize,
     ) -> (Subscriber<F>, Subscription<F>) {
         let (sender, frames) = mpsc::channel(QUEUED_FRAMES_MAX);
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Queued::default());
         let subscriber = Subscriber { frames: sender, shared: shared.clone(), power, presence };
         (subscriber, Subscription { frames, shared, left, bytes_of })
     }
@@ -165,6 +175,7 @@ impl<F: Clone> Subscriber<F> {
 pub(crate) struct Audience<V: View> {
     lenses: Vec<Lens<V>>,
     left: Arc<Notify>,
+    meter: Arc<Meter>,
     /// What nobody may be told before something is safe, in order.
     held: VecDeque<Held<V>>,
 }
@@ -193,8 +204,8 @@ impl<V: View> Lens<V> {
 }
 
 impl<V: View> Audience<V> {
-    pub(crate) fn new() -> Audience<V> {
-        Audience { lenses: Vec::new(), left: Arc::default(), held: VecDeque::new() }
+    pub(crate) fn new(meter: Arc<Meter>) -> Audience<V> {
+        Audience { lenses: Vec::new(), left: Arc::default(), meter, held: VecDeque::new() }
     }
 
     pub(crate) fn has(&self, kind: V::Kind) -> bool {
@@ -216,6 +227,7 @@ impl<V: View> Audience<V> {
         let lens = self.lenses.iter_mut().find(|lens| lens.kind == kind)?;
         let (subscriber, subscription) =
             Subscriber::new(power, presence, self.left.clone(), V::frame_bytes);
+        self.meter.watch(&subscriber.shared);
         lens.subscribers.push(subscriber);
         Some(subscription)
     }

@@ -16,11 +16,13 @@ use polyloop_agent::sessions::Sessions;
 use polyloop_dialects::ToolInfo;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::{Call, From};
 use crate::auth::{Asked, Guard};
+use crate::metrics::{self, Metrics};
 use crate::models::Offers;
 use crate::rate::{Clients, Sender};
 use crate::room::Room;
-use crate::serve::{HEADER_BYTES_MAX, Peer};
+use crate::serve::HEADER_BYTES_MAX;
 use crate::view::DialectView;
 use crate::{about, history, page, query, rest, socket};
 
@@ -30,6 +32,7 @@ pub struct App {
     pub guard: Guard,
     /// How fast each of them sends.
     pub clients: Clients,
+    pub metrics: Metrics,
     pub room: Arc<Room>,
     /// As clients are told of them.
     pub tools: Arc<[ToolInfo]>,
@@ -55,6 +58,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/chat", any(socket::upgrade))
         .route("/page/{*name}", get(page::part))
         .route("/healthz", get(rest::healthz))
+        .route("/metrics", get(metrics::metrics))
         .route("/about", get(about::about))
         .route("/models", get(about::models))
         .route("/render", post(rest::render))
@@ -86,8 +90,16 @@ fn bad_head(headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
     chunked.then_some((StatusCode::BAD_REQUEST, "Send a Content-Length, not chunks"))
 }
 
-async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) -> Response {
+async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let mut call = Call::begin(app.clone(), &request);
+    let response = guarded(app, request, next, &mut call).await;
+    call.answer(response.status());
+    response
+}
+
+async fn guarded(app: Arc<App>, mut request: Request, next: Next, call: &mut Call) -> Response {
     if let Some((status, why)) = bad_head(request.headers()) {
+        call.refused(why);
         let mut response = rest::error(status, why);
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         return response;
@@ -102,10 +114,12 @@ async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
     let passed = match app.guard.check(&asked) {
         Ok(passed) => passed,
         Err(denied) if denied.status == StatusCode::UNAUTHORIZED && is_home => {
+            call.refused(denied.why);
             return page::token_needed();
         }
         Err(denied) => {
             tracing::info!(path = asked.uri.path(), status = %denied.status, "refused: {}", denied.why);
+            call.refused(denied.why);
             if let Some(sender) = address(&request)
                 && let Err(too_fast) = app.clients.client(sender).request()
             {
@@ -114,6 +128,8 @@ async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
             return rest::error(denied.status, denied.why);
         }
     };
+    call.passes(passed.proof);
+    request.extensions_mut().insert(passed.proof);
     if passed.token_in_url && is_home {
         let query = query::Query::of(request.uri());
         let token = query.get("token").unwrap_or_default();
@@ -137,7 +153,7 @@ async fn guard(State(app): State<Arc<App>>, mut request: Request, next: Next) ->
 }
 
 fn address(request: &Request) -> Option<Sender> {
-    request.extensions().get::<Peer>().map(|Peer(address)| Sender::at(*address))
+    request.extensions().get::<From>().map(|From(address)| Sender::at(address.ip()))
 }
 
 /// Keeps a client to its pace: waits for the bytes that it sends, and refuses requests too many.

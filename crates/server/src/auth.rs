@@ -35,6 +35,7 @@ pub struct Passed {
     pub other_origin: Option<String>,
     /// The token came in the URL of a page: it must leave the URL.
     pub token_in_url: bool,
+    pub proof: Proof,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -45,12 +46,24 @@ enum Origin {
 }
 
 /// Where a token was found.
-#[derive(PartialEq, Eq)]
-enum Proof {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Proof {
     NotNeeded,
     Header,
     Url,
     Cookie,
+}
+
+impl Proof {
+    /// Nothing where no token was needed.
+    pub fn word(self) -> Option<&'static str> {
+        match self {
+            Proof::NotNeeded => None,
+            Proof::Header => Some("header"),
+            Proof::Url => Some("url"),
+            Proof::Cookie => Some("cookie"),
+        }
+    }
 }
 
 pub struct Asked<'a> {
@@ -92,7 +105,7 @@ impl Guard {
             Origin::None | Origin::Own => None,
         };
         let token_in_url = proof == Proof::Url && asked.uri.path() == "/" && !asked.is_upgrade;
-        Ok(Passed { other_origin, token_in_url })
+        Ok(Passed { other_origin, token_in_url, proof })
     }
 
     fn host<'a>(&self, asked: &Asked<'a>) -> Result<&'a str, Denied> {

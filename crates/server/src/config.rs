@@ -201,6 +201,8 @@ pub struct Access {
 pub struct Log {
     pub level: LogLevel,
     pub format: LogFormat,
+    /// Where it is told who came and who decided what.
+    pub audit: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! `polyloop`: one agent server that every client can talk to.
 
 mod about;
+mod access;
 mod app;
 mod auth;
 mod catch_up;
@@ -9,6 +10,7 @@ mod cli;
 mod config;
 mod doctor;
 mod history;
+mod metrics;
 mod models;
 #[cfg(test)]
 mod old_stores;

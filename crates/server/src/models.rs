@@ -200,6 +200,10 @@ impl Models for Served {
         let card = self.table.card(name, family(&self.config, provider));
         Ok(Arc::new(Remote::new(name.to_owned(), card, endpoint.clone())))
     }
+
+    fn provider(&self, name: &str) -> &'static str {
+        Served::provider(self, name).word()
+    }
 }
 
 /// Whose defaults a model has that no table knows.

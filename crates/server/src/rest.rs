@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, Request, State};
@@ -16,10 +17,10 @@ use polyloop_agent::todos::SwitchError;
 use polyloop_dialects::rest::{self, RestError, Switched};
 use polyloop_session::event::Setting;
 use polyloop_session::id::BadSessionId;
-use polyloop_session::wait::Who;
 use polyloop_session::{Command, Refusal, SessionId};
 use serde::Serialize;
 
+use crate::access::From;
 use crate::app::App;
 use crate::query::Query;
 use crate::rate::TooFast;
@@ -105,7 +106,11 @@ fn link(response: &mut Response, next: &str) {
 }
 
 /// A new session, as the body says; an empty body means the server's defaults.
-pub async fn create(State(app): State<Arc<App>>, body: Result<Bytes, BytesRejection>) -> Response {
+pub async fn create(
+    State(app): State<Arc<App>>,
+    Extension(from): Extension<From>,
+    body: Result<Bytes, BytesRejection>,
+) -> Response {
     let Ok(body) = body else {
         return error(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large");
     };
@@ -117,7 +122,7 @@ pub async fn create(State(app): State<Arc<App>>, body: Result<Bytes, BytesReject
         Ok(settings) => settings,
         Err(refusal) => return error(StatusCode::BAD_REQUEST, refusal.to_string()),
     };
-    match app.sessions.create(Who::via("rest"), settings).await {
+    match app.sessions.create(from.rest(), settings).await {
         Ok(summary) => json(StatusCode::CREATED, &told(&summary, Awake::Yes)),
         Err(failure) => command_failed(&failure),
     }
@@ -126,6 +131,7 @@ pub async fn create(State(app): State<Arc<App>>, body: Result<Bytes, BytesReject
 /// `PATCH /sessions/{id}` `{"title": …}`.
 pub async fn rename(
     State(app): State<Arc<App>>,
+    Extension(from): Extension<From>,
     id: Result<Path<String>, PathRejection>,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
@@ -145,7 +151,7 @@ pub async fn rename(
         Ok(None) => return not_found(),
         Err(failure) => return store_failed(&failure),
     }
-    let by = Who::via("rest");
+    let by = from.rest();
     let handle = app.sessions.handle(id.clone(), by.clone());
     let setting = Setting::Title { title: title.clone() };
     match handle.command(Command::Set { setting, by }).await {
@@ -193,6 +199,7 @@ pub async fn archive(
 /// `POST /sessions/{id}:switch`, `:fork`, `:undo`.
 pub async fn act(
     State(app): State<Arc<App>>,
+    Extension(from): Extension<From>,
     target: Result<Path<String>, PathRejection>,
     uri: Uri,
 ) -> Response {
@@ -208,8 +215,8 @@ pub async fn act(
         Err(bad) => return bad_id(&bad),
     };
     match action {
-        "fork" => return edits::fork(&app, id, &Query::of(&uri)).await,
-        "undo" => return edits::undo(&app, id, &Query::of(&uri)).await,
+        "fork" => return edits::fork(&app, id, &Query::of(&uri), from.rest()).await,
+        "undo" => return edits::undo(&app, id, &Query::of(&uri), from.rest()).await,
         _ => {}
     }
     if app.sessions.todos().is_none() {

@@ -1,7 +1,7 @@
 //! Starts and stops the server: the stores, the listener, the accept loop, the signals.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,12 @@ use std::time::Duration;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use polyloop_agent::actor::Kit;
+use polyloop_agent::audit::Audit;
 use polyloop_agent::gate::Gates;
 use polyloop_agent::log::{Log, files::Files, memory::Memory};
 use polyloop_agent::memories::Memories;
 use polyloop_agent::messages::Messages;
+use polyloop_agent::meter::{Meter, TimedDisk};
 use polyloop_agent::model::Models;
 use polyloop_agent::patch::Journal;
 use polyloop_agent::place::{Instructions, Places};
@@ -33,10 +35,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::From;
 use crate::app::{self, App};
 use crate::auth::Guard;
 use crate::config::{AgentKind, ApprovalMode, ChatBroadcast, Config, ContextStrategy};
-use crate::models::{self, Served};
+use crate::metrics::Metrics;
+use crate::models::{self, Offers, Served};
 use crate::rate::Clients;
 use crate::room::{Broadcast, Room};
 use crate::socket;
@@ -84,10 +88,12 @@ pub async fn run(
     let opening = async {
         let models = Served::open(&config.model)?;
         let offers = models.offers();
-        kit(&config, models).await.map(|kit| (kit, offers))
+        let meter = Arc::new(meter(&offers));
+        let kit = kit(&config, models, meter.clone()).await?;
+        Ok::<_, String>((kit, offers, meter))
     };
     let (opened, probed) = tokio::join!(opening, probing);
-    let (mut kit, offers) = opened?;
+    let (mut kit, offers, meter) = opened?;
     let sandbox = probed.map_err(|error| error.to_string())?;
     kit.places.common.sandbox = sandbox.is_available();
     if let Availability::NotAvailable(why) = &sandbox {
@@ -124,6 +130,7 @@ pub async fn run(
         tools,
         guard: Guard::new(config.access.clone(), addr),
         clients: Clients::new(config.limits.rates),
+        metrics: Metrics::new(meter, &sessions.kit().audit),
         message_bytes_max: config.limits.message_bytes_max,
         offers,
         keeps_sessions: config.session_store.is_some(),
@@ -148,6 +155,7 @@ pub async fn run(
         let all = config.limits.connections_max.try_into().unwrap_or(u32::MAX);
         let _ = connections.acquire_many(all).await;
         memories.close().await;
+        let _ = tokio::task::spawn_blocking(move || sessions.kit().audit.close()).await;
     };
     if tokio::time::timeout(SHUTDOWN_TIME_MAX, ended).await.is_err() {
         tracing::warn!("some connections did not end in time");
@@ -191,8 +199,8 @@ async fn bind(addr: SocketAddr, port: PortChoice) -> Result<TcpListener, String>
 async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore>) {
     let router = app::router(app.clone());
     loop {
-        let (stream, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
+        let (stream, from) = match listener.accept().await {
+            Ok((stream, from)) => (stream, From(from)),
             Err(error) => {
                 // Out of descriptors, most likely: others must end before more can begin.
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -201,6 +209,7 @@ async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore
             }
         };
         let Ok(permit) = connections.clone().try_acquire_owned() else {
+            app.metrics.turns_away();
             tokio::spawn(turn_away(stream));
             continue;
         };
@@ -210,22 +219,22 @@ async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore
         let closing = app.closing.clone();
         let permit = Arc::new(permit);
         tokio::spawn(async move {
-            connection(stream, service, closing, Held(permit), Peer(peer.ip())).await;
+            connection(stream, from, service, closing, Held(permit)).await;
         });
     }
 }
 
 async fn connection(
     stream: TcpStream,
+    from: From,
     service: TowerToHyperService<axum::Router>,
     closing: CancellationToken,
     held: Held,
-    peer: Peer,
 ) {
     let service = hyper::service::service_fn(move |mut request: hyper::Request<_>| {
         // An upgraded socket outlives this task; its permit goes with the request.
         request.extensions_mut().insert(held.clone());
-        request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(from);
         hyper::service::Service::call(&service, request)
     });
     let serving = hyper::server::conn::http1::Builder::new()
@@ -250,9 +259,6 @@ pub struct Held(
     #[allow(dead_code, reason = "held for its drop")] Arc<tokio::sync::OwnedSemaphorePermit>,
 );
 
-/// Whence a request comes.
-#[derive(Clone, Copy)]
-pub struct Peer(pub IpAddr);
 
 async fn turn_away(mut stream: TcpStream) {
     use tokio::io::AsyncWriteExt;
@@ -265,11 +271,24 @@ async fn turn_away(mut stream: TcpStream) {
     let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(answer.as_bytes())).await;
 }
 
+fn audit(config: &Config) -> Result<Audit, String> {
+    let Some(path) = &config.log.audit else { return Ok(Audit::default()) };
+    let failed = |error| format!("AUDIT_LOG: {} cannot be written: {error}", path.display());
+    Audit::open(path).map_err(failed)
+}
+
+/// Models are counted by name that can be asked for by it.
+fn meter(offers: &Offers) -> Meter {
+    let known = offers.models.iter().map(|offer| (offer.name.clone(), offer.provider));
+    Meter::new(known.collect())
+}
+
 /// Whether there is a sandbox is not known yet.
-async fn kit(config: &Config, models: Served) -> Result<Kit, String> {
+async fn kit(config: &Config, models: Served, meter: Arc<Meter>) -> Result<Kit, String> {
     let log: Arc<dyn Log> = match &config.session_store {
         Some(dir) => {
-            let files = Files::open(dir, FileCodec::shared());
+            let disk = Arc::new(TimedDisk(meter.clone()));
+            let files = Files::open_on(disk, dir, FileCodec::shared());
             Arc::new(files.map_err(|error| format!("SESSION_STORE_PATH: {error}"))?)
         }
         None => Arc::new(Memory::new(FileCodec::shared())),
@@ -360,6 +379,8 @@ async fn kit(config: &Config, models: Served) -> Result<Kit, String> {
         auto_resume: config.auto_resume,
         gates: Gates::new(config.limits.capacity),
         awake_sessions_max: config.limits.awake_sessions_max,
+        meter,
+        audit: audit(config)?,
     })
 }
 

@@ -18,6 +18,7 @@ use polyloop_dialects::{Cursor, Dialect, Manner};
 use polyloop_session::{SessionId, Text};
 use tokio_websockets::{Limits, ServerBuilder};
 
+use crate::access::{From, Visit};
 use crate::app::{App, is_upgrade};
 use crate::query::Query;
 use crate::rate::{Sender, Sent};
@@ -45,6 +46,8 @@ pub(crate) struct Hello {
     pub session: Option<SessionId>,
     pub since: Option<Cursor>,
     pub name: Option<Text>,
+    /// The address it comes from.
+    pub from: Option<Text>,
     /// Whoever is silent here may be a chat client.
     pub on_chat_path: bool,
 }
@@ -74,6 +77,7 @@ pub async fn upgrade(State(app): State<Arc<App>>, mut request: Request) -> Respo
     let held = request.extensions().get::<Held>().cloned();
     let sent = request.extensions().get::<Arc<Sent>>().cloned();
     let client = sent.unwrap_or_else(|| app.clients.client(Sender::Token));
+    let visit = Visit::begin(app.clone(), &request, hello.dialect.map(|dialect| dialect.name()));
     let upgraded = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
         let Ok(upgraded) = upgraded.await else { return };
@@ -81,7 +85,7 @@ pub async fn upgrade(State(app): State<Arc<App>>, mut request: Request) -> Respo
         let sessions = app.sessions.clone();
         // It goes to the thread of the session that it is about.
         let rail = sessions.rail_of(hello.session.as_ref());
-        let connection = connection(app, unbound, hello, client, held);
+        let connection = connection(app, unbound, hello, client, visit, held);
         match rail {
             Some((rails, which)) => drop(rails.spawn(which, connection)),
             None => connection.await,
@@ -105,13 +109,14 @@ async fn connection(
     unbound: Unbound,
     hello: Hello,
     client: Arc<Sent>,
+    visit: Visit,
     _held: Option<Held>,
 ) {
     let Ok(stream) = unbound.bind() else { return };
     // Fragments and frames obey the same bound; a longer message closes with 1009.
     let limits = Limits::default().max_payload_len(Some(app.message_bytes_max));
     let socket = ServerBuilder::new().limits(limits).serve(stream);
-    read::serve(app, socket, hello, client).await;
+    read::serve(app, socket, hello, client, Arc::new(visit)).await;
 }
 
 fn accept_key(method: &Method, headers: &HeaderMap) -> Result<String, (StatusCode, &'static str)> {
@@ -165,7 +170,8 @@ fn hello(request: &Request) -> Result<(Hello, Option<&'static str>), String> {
     let name = query.get("name").and_then(clean_name);
     let subprotocol = detect::by_subprotocol(&offers).map(|dialect| dialect.subprotocol());
     let on_chat_path = matches!(path, "/ws" | "/ws/") && session.is_none();
-    Ok((Hello { dialect, session, since, name, on_chat_path }, subprotocol))
+    let from = request.extensions().get::<From>().map(|from| from.told());
+    Ok((Hello { dialect, session, since, name, from, on_chat_path }, subprotocol))
 }
 
 /// A client's name as it is shown; `None` when there is nothing to show.

@@ -17,11 +17,14 @@ pub struct Who {
     pub via: Text,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Text>,
+    /// The address it came from, for as long as that means something: it is not kept.
+    #[serde(skip)]
+    pub from: Option<Text>,
 }
 
 impl Who {
     pub fn via(via: &str) -> Who {
-        Who { via: via.into(), name: None }
+        Who { via: via.into(), name: None, from: None }
     }
 
     pub fn describe(&self) -> String {

@@ -6,8 +6,9 @@
 use polyloop_session::item::{End, ItemKind};
 use polyloop_session::policy::{Judgement, Leave};
 use polyloop_session::state::ToolPhase;
-use polyloop_session::wait::Answer;
 use polyloop_session::{Event, ItemId, State};
+
+use crate::meter::decision;
 
 /// To be called before the event is applied, while its item is still known.
 pub(super) fn tell(session: &str, state: &State, event: &Event) {
@@ -29,12 +30,7 @@ pub(super) fn tell(session: &str, state: &State, event: &Event) {
             let item = state.turn().and_then(|turn| turn.waits.get(wait)).map(|open| open.item);
             let tool = item.map_or("", |item| tool(state, item));
             // What was said with it is the session's.
-            let decision = match answer {
-                Answer::Approved { always: true, .. } => "always",
-                Answer::Approved { always: false, .. } => "yes",
-                Answer::Denied { .. } => "no",
-                Answer::Answered { .. } => "answered",
-            };
+            let decision = decision(answer);
             let by = by.describe();
             tracing::info!(session, %wait, tool, decision, by, "a person decided");
         }
@@ -56,7 +52,7 @@ pub(super) fn tell(session: &str, state: &State, event: &Event) {
     }
 }
 
-fn tool(state: &State, item: ItemId) -> &str {
+pub(super) fn tool(state: &State, item: ItemId) -> &str {
     match state.turn().and_then(|turn| turn.items.get(&item)).map(|item| &item.kind) {
         Some(ItemKind::ToolCall { name, .. }) => name,
         Some(ItemKind::Text | ItemKind::Reasoning) | None => "",
@@ -66,7 +62,7 @@ fn tool(state: &State, item: ItemId) -> &str {
 const REFUSED: &str = "the tool refuses such a call in every mode";
 
 /// What a call was judged by that nobody was asked about: the policy itself said no.
-fn unasked(phase: &ToolPhase) -> Option<&Judgement> {
+pub(super) fn unasked(phase: &ToolPhase) -> Option<&Judgement> {
     match phase {
         ToolPhase::Proposed { judgement, .. } => Some(judgement),
         ToolPhase::Waiting { .. }
@@ -77,7 +73,7 @@ fn unasked(phase: &ToolPhase) -> Option<&Judgement> {
     }
 }
 
-fn by(leave: &Leave) -> &'static str {
+pub(super) fn by(leave: &Leave) -> &'static str {
     match leave {
         Leave::Reads => "it only reads",
         Leave::Safe => "it was judged harmless",

@@ -80,6 +80,9 @@ impl<V: View> Actor<V> {
                 let instructions = self.kit.instructions.for_turn(&place);
                 let delay = Duration::from_millis(self.delay_ms(call));
                 let model = self.model();
+                let provider = self.kit.models.provider(model.name());
+                self.tally.asks(call, self.kit.meter.model(model.name(), provider), delay);
+                self.tally.stand(&self.state);
                 let (gate, session) = (self.kit.gates.calls.clone(), self.id.clone());
                 let asked =
                     Asked { call, delay, prompt, instructions, tools, place, stop, gate, session };
@@ -179,6 +182,7 @@ impl<V: View> Actor<V> {
         while let Some(one) = performed.take() {
             match one {
                 Performed::Grew { call, block, stream, text } => {
+                    self.tally.hears(call);
                     let item = self.state.turn().and_then(|turn| turn.item_of(call, block));
                     self.more(&mut growths, item, stream, text);
                 }

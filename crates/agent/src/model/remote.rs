@@ -15,7 +15,7 @@ use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use polyloop_session::{Heal, Text};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
-use reqwest::{RequestBuilder, Response};
+use reqwest::{Client, RequestBuilder, Response};
 use tokio::time::{Instant, Sleep};
 
 use super::api::{Api, Decode, Refused};

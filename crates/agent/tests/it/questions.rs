@@ -191,7 +191,7 @@ async fn who_does_not_answer_says_so() {
 async fn a_question_can_be_withdrawn() {
     let (rig, noted) = offline(|setup| setup);
     let (mut client, wait) = asked(&rig).await;
-    let by = Who { via: "test".into(), name: Some("ann".into()) };
+    let by = Who { via: "test".into(), name: Some("ann".into()), from: None };
     let cancel = Command::Cancel { target: Target::Wait(wait), by: by.clone() };
     client.command(cancel.clone()).await.unwrap();
     client.until_idle().await.unwrap();

@@ -36,7 +36,8 @@ impl Race {
         let start = Arc::new(Barrier::new(2));
         let racer = |who: usize, reply: WaitReply| {
             let (start, handle) = (start.clone(), client.handle.clone());
-            let by = Who { via: "test".into(), name: Some(format!("racer {who}").into()) };
+            let by =
+                Who { via: "test".into(), name: Some(format!("racer {who}").into()), from: None };
             tokio::spawn(async move {
                 start.wait().await;
                 handle.command(Command::Settle { wait, reply, by }).await

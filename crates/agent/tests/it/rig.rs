@@ -134,6 +134,8 @@ impl Setup {
                 ..Settings::default()
             },
             models: Arc::new(Only(model)),
+            meter: Arc::default(),
+            audit: Default::default(),
             instructions: Instructions {
                 role: ROLE.into(),
                 rules: RULES.into(),

@@ -23,7 +23,7 @@ fn session() -> SessionId {
 }
 
 fn bob() -> Who {
-    Who { via: "agentloop".into(), name: Some("bob".into()) }
+    Who { via: "agentloop".into(), name: Some("bob".into()), from: None }
 }
 
 fn queued(text: &str) -> Event {

@@ -59,7 +59,7 @@ impl<'a> Choices<'a> {
     }
 
     fn who(&mut self) -> Who {
-        Who { via: "agentloop".into(), name: self.maybe_text() }
+        Who { via: "agentloop".into(), name: self.maybe_text(), from: None }
     }
 
     fn texts(&mut self) -> Vec<Text> {

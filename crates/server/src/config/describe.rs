@@ -58,6 +58,7 @@ impl Config {
             list(&settings::ALLOWED_HOSTS, &self.access.allowed_hosts),
             word(&settings::LOG_LEVEL, self.log.level.word()),
             word(&settings::LOG_FORMAT, self.log.format.word()),
+            path(&settings::AUDIT_LOG, self.log.audit.as_deref()),
             (settings::MAX_MESSAGE_BYTES.name, self.limits.message_bytes_max.to_string()),
             (settings::MAX_CONNECTIONS.name, self.limits.connections_max.to_string()),
             (settings::MAX_QUEUED_MESSAGES.name, self.limits.queued_messages_max.to_string()),

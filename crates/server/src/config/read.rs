@@ -177,7 +177,8 @@ fn read_rules_file(reader: &mut Reader<'_>) -> Option<PathBuf> {
 
 /// Files with secrets or power over the server, which the agent must keep its hands off.
 fn own_files(reader: &Reader<'_>) -> Vec<PathBuf> {
-    let named = [&settings::RULES_FILE, &settings::GOOGLE_APPLICATION_CREDENTIALS];
+    let named =
+        [&settings::RULES_FILE, &settings::GOOGLE_APPLICATION_CREDENTIALS, &settings::AUDIT_LOG];
     let named = named.into_iter().filter_map(|setting| reader.path(setting));
     named.chain(reader.env_file()).collect()
 }
@@ -235,7 +236,8 @@ fn read_access(reader: &mut Reader<'_>, addr: Option<SocketAddr>) -> Access {
 fn read_log(reader: &mut Reader<'_>) -> Option<Log> {
     let level = reader.required(&settings::LOG_LEVEL, |text| LogLevel::parse(&lower(text)));
     let format = reader.required(&settings::LOG_FORMAT, |text| LogFormat::parse(&lower(text)));
-    Some(Log { level: level?, format: format? })
+    let audit = reader.path(&settings::AUDIT_LOG);
+    Some(Log { level: level?, format: format?, audit })
 }
 
 fn read_limits(reader: &mut Reader<'_>) -> Option<Limits> {

@@ -255,6 +255,8 @@ settings! {
             "What is logged";
         LOG_FORMAT "log-format", word("a format", LogFormat::WORDS), Is("human"),
             "How it is logged";
+        AUDIT_LOG "audit-log", File, Unset("none"),
+            "A file for who came from where and who decided what, one JSON object a line";
     }
     Limits {
         MAX_MESSAGE_BYTES "max-message-bytes",

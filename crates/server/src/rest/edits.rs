@@ -25,12 +25,12 @@ fn number(query: &Query, name: &str) -> Result<Option<Seq>, String> {
 }
 
 /// `POST /sessions/{id}:fork?at=<seq>`: a new session with the log of this one up to that entry.
-pub(super) async fn fork(app: &Arc<App>, id: SessionId, query: &Query) -> Response {
+pub(super) async fn fork(app: &Arc<App>, id: SessionId, query: &Query, by: Who) -> Response {
     let upto = match number(query, "at") {
         Ok(upto) => upto,
         Err(bad) => return error(StatusCode::BAD_REQUEST, bad),
     };
-    match app.sessions.fork(&id, upto, Who::via("rest")).await {
+    match app.sessions.fork(&id, upto, by).await {
         Ok(Forked::Done(summary)) => json(StatusCode::CREATED, &told(&summary, Awake::Yes)),
         Ok(Forked::NotFound) => not_found(),
         Ok(Forked::Beyond { last: Seq::NONE }) => {
@@ -45,7 +45,7 @@ pub(super) async fn fork(app: &Arc<App>, id: SessionId, query: &Query) -> Respon
 
 /// `POST /sessions/{id}:undo?turn=<seq>` or `?item=<seq>`: takes file edits back, without either
 /// those of the newest turn that has some in place.
-pub(super) async fn undo(app: &Arc<App>, id: SessionId, query: &Query) -> Response {
+pub(super) async fn undo(app: &Arc<App>, id: SessionId, query: &Query, by: Who) -> Response {
     let which = match (number(query, "turn"), number(query, "item")) {
         (Err(bad), _) | (_, Err(bad)) => return error(StatusCode::BAD_REQUEST, bad),
         (Ok(None), Ok(None)) => Which::Newest,
@@ -60,7 +60,6 @@ pub(super) async fn undo(app: &Arc<App>, id: SessionId, query: &Query) -> Respon
         Ok(None) => return not_found(),
         Err(failure) => return store_failed(&failure),
     }
-    let by = Who::via("rest");
     match app.sessions.handle(id.clone(), by.clone()).undo(which, by).await {
         Ok(done) => {
             let files = done.files.iter().map(Changed::new).collect();

@@ -150,6 +150,7 @@ impl Reader {
             attachment.attached = true;
             attachment.since = None;
         }
+        self.visit.attaches(&session, &self.client.who);
         let (place, sight, handle) = (view.place(), Sight::All, handle.clone());
         let subscribed = Subscribed { session, dialect, subscription, place, sight, handle };
         Ok(self.send(Outgoing::Subscribed(Box::new(subscribed))).await)
@@ -178,6 +179,7 @@ impl Reader {
         let place = View::new(dialect, &session, head).place();
         let attachment = Attachment { handle: handle.clone(), attached: true, since: None };
         self.attachments.insert(session.clone(), attachment);
+        self.visit.attaches(&session, &self.client.who);
         let (sight, handle) = (Sight::OwnRun(None), handle.clone());
         let subscribed = Subscribed { session, dialect, subscription, place, sight, handle };
         Ok(self.send(Outgoing::Subscribed(Box::new(subscribed))).await)

@@ -78,6 +78,17 @@ pub(super) enum Close {
 }
 
 impl Close {
+    /// As it is counted.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Close::Answered => "client",
+            Close::TooBig(_) => "too_big",
+            Close::TooSlow => "too_slow",
+            Close::GoingAway => "shutdown",
+            Close::RunFailed => "run_failed",
+        }
+    }
+
     pub(super) fn message(&self) -> Option<Message> {
         let (code, reason) = match self {
             Close::Answered => return None,

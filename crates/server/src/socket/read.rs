@@ -22,6 +22,7 @@ use super::Hello;
 use super::outgoing::{Close, Outgoing, RunId, Written};
 use super::pace::Pacing;
 use super::write;
+use crate::access::Visit;
 use crate::app::App;
 use crate::rate::Sent;
 use crate::view::DialectView;
@@ -36,6 +37,7 @@ const DRAIN_TIME_MAX: Duration = Duration::from_secs(2);
 
 pub(super) struct Reader {
     pub app: Arc<App>,
+    pub visit: Arc<Visit>,
     pub dialect: Option<&'static dyn Dialect>,
     pub client: Client,
     pub attachments: HashMap<SessionId, Attachment>,
@@ -97,6 +99,7 @@ pub(super) async fn serve<S>(
     socket: WebSocketStream<S>,
     hello: Hello,
     client: Arc<Sent>,
+    visit: Arc<Visit>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -109,10 +112,12 @@ pub(super) async fn serve<S>(
     let who = Who {
         via: hello.dialect.map_or("undecided", |dialect| dialect.name()).into(),
         name: hello.name,
+        from: hello.from,
     };
     let client = Client { who, session: hello.session, attached: Vec::new(), shown: None };
     let mut reader = Reader {
         app,
+        visit: visit.clone(),
         dialect: hello.dialect,
         client,
         attachments: HashMap::new(),
@@ -132,7 +137,7 @@ pub(super) async fn serve<S>(
         pace,
     };
     let silent_viewer = hello.dialect.is_none() && hello.on_chat_path;
-    let writing = write::run(sink, queue, unanswered.clone(), written, closing);
+    let writing = write::run(sink, queue, unanswered.clone(), written, closing, visit);
     let reading = async {
         let _ = reader.run(&mut frames, &unanswered, silent_viewer).await;
         reader.leave();
@@ -239,6 +244,7 @@ impl Reader {
 
     async fn message(&mut self, message: &Message) -> Result<(), Gone> {
         let frame: &[u8] = message.as_payload();
+        self.visit.received(frame.len());
         let text = std::str::from_utf8(frame);
         let Some(dialect) = self.dialect else { return self.first_message(text.ok()).await };
         let Ok(text) = text else {
@@ -308,6 +314,7 @@ impl Reader {
 
     /// The dialect is known: the client is attached to the session it named, if any.
     async fn decided(&mut self, dialect: &'static dyn Dialect) -> Result<(), Gone> {
+        self.visit.speaks(dialect.name());
         let session = self.client.session.clone();
         self.send(Outgoing::Speaks(dialect, session.clone())).await?;
         match dialect.manner() {
@@ -327,6 +334,7 @@ impl Reader {
     async fn join(&mut self) -> Result<(), Gone> {
         let member = self.app.room.join(self.client.session.clone());
         self.member = Some(member.id());
+        self.visit.joins(&self.client.who);
         self.send(Outgoing::Joined(member)).await
     }
 

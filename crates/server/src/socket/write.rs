@@ -26,6 +26,7 @@ use tokio_websockets::{Message, WebSocketStream};
 use super::attach::store_complaint;
 use super::behind::{self, Caught};
 use super::outgoing::{Close, Outgoing, RunId, Sight, Subscribed, Written};
+use crate::access::Visit;
 use crate::room::{Member, Told};
 use crate::view::DialectView;
 
@@ -85,6 +86,9 @@ struct Writer<S> {
     ended: VecDeque<(RunId, RunPart)>,
     heartbeats: Option<(&'static dyn Dialect, Option<SessionId>, u64)>,
     closing: CancellationToken,
+    visit: Arc<Visit>,
+    /// What was written since the last flush.
+    unflushed_bytes: u64,
 }
 
 #[derive(Default)]
@@ -121,6 +125,7 @@ pub(super) async fn run<S>(
     unanswered: Arc<AtomicU32>,
     written: Arc<Written>,
     closing: CancellationToken,
+    visit: Arc<Visit>,
 ) -> Sink<S>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -136,9 +141,15 @@ where
         ended: VecDeque::new(),
         heartbeats: None,
         closing: closing.clone(),
+        visit,
+        unflushed_bytes: 0,
     };
-    if let End::Close(close) = writer.write(queue, &unanswered, &closing).await {
-        writer.close(&close).await;
+    match writer.write(queue, &unanswered, &closing).await {
+        End::Close(close) => {
+            writer.visit.ends(close.word());
+            writer.close(&close).await;
+        }
+        End::Stuck => writer.visit.ends("stuck"),
     }
     writer.sink
 }
@@ -445,6 +456,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
     }
 
     async fn put(&mut self, message: Message) -> Result<(), End> {
+        self.unflushed_bytes += message.as_payload().len() as u64;
         in_time(&self.closing, self.sink.feed(message)).await
     }
 
@@ -454,6 +466,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
     }
 
     async fn flush(&mut self) -> Result<(), End> {
+        self.visit.sent(std::mem::take(&mut self.unflushed_bytes));
         in_time(&self.closing, self.sink.flush()).await
     }
 

@@ -188,7 +188,7 @@ fn accepted(script: &Script, command: Command) -> Vec<Event> {
 fn the_first_answer_wins_and_the_second_is_told_by_whom() {
     let mut script = situation("waiting");
     let id = script.wait();
-    let by = Who { via: "unified".into(), name: Some("Ada".into()) };
+    let by = Who { via: "unified".into(), name: Some("Ada".into()), from: None };
     script.command(Command::Settle { wait: WaitRef::Id(id), reply: approve(), by });
     let late = decide(&script.sim.state, settle(WaitRef::Id(id), DENY), &LIMITS);
     assert_eq!(late, Err(Refusal::AlreadySettled { by: "Ada (unified)".into() }));

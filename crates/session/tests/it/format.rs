@@ -129,7 +129,7 @@ fn an_older_log_means_what_it_meant() {
 }
 
 fn by() -> Who {
-    Who { via: "unified".into(), name: Some("Ada".into()) }
+    Who { via: "unified".into(), name: Some("Ada".into()), from: None }
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub fn session() -> SessionId {
 }
 
 pub fn who() -> Who {
-    Who { via: "loom".into(), name: Some("Ada".into()) }
+    Who { via: "loom".into(), name: Some("Ada".into()), from: None }
 }
 
 pub fn client() -> Client {

@@ -20,7 +20,7 @@ pub fn session() -> SessionId {
 }
 
 pub fn who() -> Who {
-    Who { via: "unified".into(), name: Some("Ada".into()) }
+    Who { via: "unified".into(), name: Some("Ada".into()), from: None }
 }
 
 pub fn client(session: Option<SessionId>) -> Client {

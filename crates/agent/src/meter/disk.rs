@@ -1,0 +1,20 @@
+//! The disk itself, with a watch on its flushes.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Meter;
+use crate::log::files::disk::{Disk, RealDisk};
+
+pub struct TimedDisk(pub Arc<Meter>);
+
+impl Disk for TimedDisk {
+    fn flush(&self, file: &File) -> io::Result<()> {
+        let begun = Instant::now();
+        let flushed = RealDisk.flush(file);
+        self.0.flush_seconds.observe(begun.elapsed().as_secs_f64());
+        flushed
+    }
+}
