@@ -237,6 +237,8 @@ pub(crate) struct Actor<V: View> {
     /// Where the running turn works.
     place: Option<(TurnId, Arc<Place>)>,
     room: room::Room,
+    /// The one that was last asked for by name.
+    model: Option<Arc<dyn Model>>,
     /// The request that runs out next.
     due: Option<Due>,
     /// The server stops: what runs is wound down, and nothing begins.
@@ -288,6 +290,7 @@ impl<V: View> Actor<V> {
             place: None,
             due: None,
             room: room::Room::default(),
+            model: None,
             closing: false,
         };
         if actor.state.settings().is_none() {
@@ -329,7 +332,9 @@ impl<V: View> Actor<V> {
     pub(super) async fn check_model(&mut self) -> Result<(), LogError> {
         let Some(settings) = self.state.settings() else { return Ok(()) };
         let (wanted, before) = (settings.model.clone(), settings.tokens_max);
-        let why = match self.kit.models.find(&wanted) {
+        let found = self.kit.models.find(&wanted);
+        self.model = found.as_ref().ok().cloned();
+        let why = match found {
             Ok(model) if before.is_none_or(|before| before == model.card().tokens_max) => {
                 return Ok(());
             }

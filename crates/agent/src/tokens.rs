@@ -4,6 +4,7 @@
 //! what a call took, that is what counts. The work is bounded: of a long text samples are counted.
 
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
@@ -69,7 +70,7 @@ impl Counted {
             return Overhead { instructions, tools: *tools };
         }
         let (this, rough) = (self.clone(), estimate_tokens(instructions.len()));
-        let counted = tokio::task::spawn_blocking(move || Overhead {
+        let counted = beside(move || Overhead {
             instructions: this.of_instructions(instructions),
             tools: this.of_tools(&tools),
         });
@@ -150,6 +151,30 @@ fn samples(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Counts on a thread that does nothing else. The tokeniser keeps what it has seen, thread by
+/// thread, and much of it: on the threads that wait for disks there would be a hundred of them.
+/// `None` when it broke.
+async fn beside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    static COUNTER: OnceLock<Option<std::sync::mpsc::Sender<Job>>> = OnceLock::new();
+    let counter = COUNTER.get_or_init(|| {
+        let (jobs, taken) = std::sync::mpsc::channel::<Job>();
+        let thread = std::thread::Builder::new().name("tokens".to_owned());
+        let counts = move || {
+            for job in taken {
+                // One text that breaks it is no reason to count no more.
+                let _ = std::panic::catch_unwind(AssertUnwindSafe(job));
+            }
+        };
+        thread.spawn(counts).ok().map(|_| jobs)
+    });
+    let (done, counted) = tokio::sync::oneshot::channel();
+    let job: Job = Box::new(move || drop(done.send(work())));
+    counter.as_ref()?.send(job).ok()?;
+    counted.await.ok()
+}
+
 /// Writes the counts of what enters the prompt into its events. A number that stood there was an
 /// estimate.
 pub async fn fill(tokens: &Arc<dyn Tokens>, mut events: Vec<Event>) -> Vec<Event> {
@@ -160,7 +185,7 @@ pub async fn fill(tokens: &Arc<dyn Tokens>, mut events: Vec<Event>) -> Vec<Event
         return events;
     }
     let (tokens, theirs) = (tokens.clone(), events.clone());
-    let filled = tokio::task::spawn_blocking(move || {
+    let filled = beside(move || {
         let mut events = theirs;
         events.iter_mut().for_each(|event| count(&*tokens, event));
         events

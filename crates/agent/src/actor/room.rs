@@ -8,12 +8,15 @@ use polyloop_session::{Limits, Text, TurnId};
 use super::Actor;
 use crate::log::LogError;
 use crate::subscriber::View;
+use crate::tool::Place;
 
 /// What was counted last, so that it is not counted again.
 #[derive(Default)]
 pub(super) struct Room {
     turn: Option<TurnId>,
     overhead: Option<(Text, Overhead)>,
+    /// What is told in this very moment, read once for all that is asked in it.
+    told: Option<Text>,
 }
 
 impl<V: View> Actor<V> {
@@ -23,6 +26,7 @@ impl<V: View> Actor<V> {
         if self.room.turn != Some(turn) {
             let place = self.place();
             let told = self.kit.instructions.for_turn(&place);
+            self.room.told = Some(told.clone());
             if self.room.overhead.as_ref().is_none_or(|(before, _)| *before != told) {
                 let tools = self.kit.tools.clone();
                 let overhead = self.kit.tokens.overhead(told.clone(), tools).await;
@@ -36,6 +40,17 @@ impl<V: View> Actor<V> {
             false => WindowSize::Assumed,
         };
         Limits { overhead: overhead.unwrap_or_default(), window, ..self.kit.limits }
+    }
+
+    /// What the model is told that is asked now.
+    pub(super) fn instructions(&mut self, place: &Place) -> Text {
+        let told = self.room.told.take();
+        told.unwrap_or_else(|| self.kit.instructions.for_turn(place))
+    }
+
+    /// What was read may be another thing by the next time.
+    pub(super) fn forget_told(&mut self) {
+        self.room.told = None;
     }
 
     /// A limit in dollars says nothing of a model whose price is not known: people should know.

@@ -50,6 +50,7 @@ impl<V: View> Actor<V> {
                         self.flushed().await?;
                     }
                     steps.into_iter().for_each(|step| self.perform(step));
+                    self.forget_told();
                     break;
                 }
             }
@@ -77,7 +78,7 @@ impl<V: View> Actor<V> {
                     Tools::None => Arc::from([]),
                 };
                 let place = self.place();
-                let instructions = self.kit.instructions.for_turn(&place);
+                let instructions = self.instructions(&place);
                 let delay = Duration::from_millis(self.delay_ms(call));
                 let model = self.model();
                 let provider = self.kit.models.provider(model.name());
@@ -103,10 +104,17 @@ impl<V: View> Actor<V> {
         turn.and_then(|turn| turn.calls.get(&call)).map_or(0, |call| call.delay_ms)
     }
 
-    pub(super) fn model(&self) -> Arc<dyn Model> {
+    pub(super) fn model(&mut self) -> Arc<dyn Model> {
         let wanted = self.state.settings().map(|settings| &*settings.model);
+        if let (Some(model), Some(wanted)) = (&self.model, wanted)
+            && model.name() == wanted
+        {
+            return model.clone();
+        }
         let found = wanted.and_then(|name| self.kit.models.find(name).ok());
-        found.unwrap_or_else(|| self.kit.models.preset())
+        let model = found.unwrap_or_else(|| self.kit.models.preset());
+        self.model = Some(model.clone());
+        model
     }
 
     /// Where the running turn works: its own folder, its session's, or the server's.

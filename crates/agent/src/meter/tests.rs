@@ -1,5 +1,7 @@
 use prometheus_client::encoding::text::encode;
 
+use prometheus_client::registry::Registry;
+
 use super::*;
 
 fn told(meter: &Meter) -> String {
