@@ -387,7 +387,7 @@ impl<V: View> Actor<V> {
             let idle = self.audience.is_empty() && self.state.turn().is_none();
             tokio::select! {
                 request = self.mailbox.recv() => match request {
-                    Some(request) => match self.handle(request).await? {
+                    Some(request) => match Box::pin(self.handle(request)).await? {
                         Flow::GoOn => {}
                         Flow::End => return Ok(()),
                     },

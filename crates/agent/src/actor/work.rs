@@ -205,12 +205,12 @@ impl<V: View> Actor<V> {
                 Performed::Report(report) => {
                     reported = true;
                     self.grow(std::mem::take(&mut growths)).await?;
-                    self.report(report).await?;
+                    Box::pin(self.report(report)).await?;
                 }
                 Performed::Touches { item, touches } => {
                     reported = true;
                     self.grow(std::mem::take(&mut growths)).await?;
-                    self.touches(item, touches).await?;
+                    Box::pin(self.touches(item, touches)).await?;
                 }
             }
             taken += 1;

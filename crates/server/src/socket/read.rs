@@ -178,7 +178,8 @@ impl Reader {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         match self.dialect {
-            Some(dialect) => self.decided(dialect).await?,
+            // What is done seldom is kept apart: a connection that waits is small.
+            Some(dialect) => Box::pin(self.decided(dialect)).await?,
             None if silent_viewer => self.join().await?,
             None => {}
         }
@@ -192,7 +193,7 @@ impl Reader {
                     continue;
                 }
                 () = written.news() => {
-                    self.news().await?;
+                    Box::pin(self.news()).await?;
                     continue;
                 }
                 () = outgoing.closed() => return Err(Gone),
@@ -215,7 +216,7 @@ impl Reader {
                 return self.send(Outgoing::Close(Close::Answered)).await;
             }
             if message.is_text() || message.is_binary() {
-                self.message(&message).await?;
+                Box::pin(self.message(&message)).await?;
             } else if message.is_ping() {
                 // The pong is queued; reading goes on when it is out, so that pings cannot pile up.
                 self.send(Outgoing::Flush).await?;

@@ -176,18 +176,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
                 () = &mut closed => Err(End::Close(Close::GoingAway)),
                 outgoing = queue.recv() => match outgoing {
                     None => Err(End::Close(Close::Answered)),
-                    Some(outgoing) => self.take(outgoing).await,
+                    Some(outgoing) => Box::pin(self.take(outgoing)).await,
                 },
                 next = std::future::poll_fn(|cx| self.poll_next(cx)) => match next {
                     Next::Stream(at, next) => self.next(at, next).await,
-                    Next::Caught(at, caught) => self.caught(at, caught).await,
-                    Next::Room(told) => self.told(told).await,
+                    Next::Caught(at, caught) => Box::pin(self.caught(at, caught)).await,
+                    Next::Room(told) => Box::pin(self.told(told)).await,
                 },
                 _ = ping.tick() => match unanswered.fetch_add(1, Ordering::Relaxed) {
                     PINGS_UNANSWERED_MAX.. => Err(End::Stuck),
                     _ => self.put_now(Message::ping("")).await,
                 },
-                _ = heartbeat.tick(), if self.heartbeats.is_some() => self.beat().await,
+                _ = heartbeat.tick(), if self.heartbeats.is_some() => Box::pin(self.beat()).await,
             };
             if let Err(end) = done {
                 return end;
@@ -297,7 +297,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
                 self.fall_behind(at);
                 return Ok(());
             }
-            Err(ending) => return self.detach(at, ending).await,
+            Err(ending) => return Box::pin(self.detach(at, ending)).await,
         };
         // Writes those that are ready behind it too, then flushes once.
         let mut written = 0;
