@@ -4,7 +4,7 @@
 //! record is left out. Emptied when no item is open.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +16,12 @@ pub(super) struct Journal {
     file: File,
     path: PathBuf,
     bytes: u64,
+    /// What is written next; kept, since it is as long every time.
+    out: Vec<u8>,
 }
+
+/// A longer one is let go.
+const OUT_BYTES_KEPT: usize = 1024;
 
 impl Journal {
     pub(super) fn open(disk: Arc<dyn Disk>, path: &Path) -> io::Result<(Journal, Live)> {
@@ -27,22 +32,31 @@ impl Journal {
         if whole < bytes.len() as u64 {
             disk.cut(&file, whole)?;
         }
-        Ok((Journal { disk, file, path: path.to_path_buf(), bytes: whole }, live))
+        let path = path.to_path_buf();
+        Ok((Journal { disk, file, path, bytes: whole, out: Vec::new() }, live))
     }
 
     pub(super) fn grow(&mut self, growths: &[Growth]) -> io::Result<()> {
-        let mut out = Vec::new();
+        self.out.clear();
+        let mut numbers = itoa::Buffer::new();
         for Growth { item, stream, offset, text } in growths {
-            let letter = letter(*stream);
-            writeln!(out, "{item} {letter} {offset} {}", text.len())?;
-            out.extend_from_slice(text.as_bytes());
-            out.push(b'\n');
+            self.out.extend_from_slice(numbers.format(item.0.0).as_bytes());
+            self.out.extend_from_slice(&[b' ', letter(*stream), b' ']);
+            self.out.extend_from_slice(numbers.format(*offset).as_bytes());
+            self.out.push(b' ');
+            self.out.extend_from_slice(numbers.format(text.len()).as_bytes());
+            self.out.push(b'\n');
+            self.out.extend_from_slice(text.as_bytes());
+            self.out.push(b'\n');
         }
-        if let Err(error) = self.disk.write(&self.file, &out) {
+        if let Err(error) = self.disk.write(&self.file, &self.out) {
             self.disk.cut(&self.file, self.bytes)?;
             return Err(error);
         }
-        self.bytes += out.len() as u64;
+        self.bytes += self.out.len() as u64;
+        if self.out.capacity() > OUT_BYTES_KEPT {
+            self.out = Vec::new();
+        }
         Ok(())
     }
 
@@ -75,11 +89,11 @@ pub(super) fn read(bytes: &[u8]) -> (Live, u64) {
     (live, (bytes.len() - rest.len()) as u64)
 }
 
-fn letter(stream: Stream) -> char {
+fn letter(stream: Stream) -> u8 {
     match stream {
-        Stream::Text => 't',
-        Stream::Args => 'a',
-        Stream::Output => 'o',
+        Stream::Text => b't',
+        Stream::Args => b'a',
+        Stream::Output => b'o',
     }
 }
 
