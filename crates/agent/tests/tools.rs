@@ -32,6 +32,7 @@ mod tools {
     pub mod stop;
     pub mod todos;
     pub mod trees;
+    pub mod waiting;
     pub mod web;
 }
 
@@ -106,6 +107,7 @@ fn main() -> ExitCode {
         tools::stop::ALL,
         tools::todos::ALL,
         tools::trees::ALL,
+        tools::waiting::ALL,
         tools::web::ALL,
     ];
     let tests: Vec<&Test> = tests.into_iter().flatten().collect();

@@ -6,7 +6,7 @@
 //! nothing came for a while. Letting go of its control pipe ends it; so does the end of the server.
 
 use std::io;
-use std::mem::take;
+use std::mem::{replace, take};
 use std::process::Child;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -116,19 +116,39 @@ impl Helpers {
         }
         *slot = Slot::Coming;
         drop(waiting);
-        let (shared, confinement) = (self.0.clone(), confinement.clone());
+        let coming = Coming { shared: self.0.clone(), confinement: confinement.clone() };
         tokio::task::spawn_blocking(move || {
             // If it cannot be started, neither can that of the next job, which will tell.
-            let started = shared.start(&confinement).ok();
-            let mut waiting = shared.waiting();
-            *waiting.slot(&confinement) = match started {
-                Some(helper) => Slot::Full { helper, until: Instant::now() + WAIT_MAX },
-                None => Slot::Empty,
-            };
-            if !std::mem::replace(&mut waiting.watched, true) {
-                tokio::spawn(watch(Arc::downgrade(&shared)));
+            if let Ok(helper) = coming.shared.start(&coming.confinement) {
+                coming.arrived(helper);
             }
         });
+    }
+}
+
+/// One that is being started. If nothing comes of it, another may be.
+struct Coming {
+    shared: Arc<Shared>,
+    confinement: Confinement,
+}
+
+impl Coming {
+    fn arrived(&self, helper: Started) {
+        let mut waiting = self.shared.waiting();
+        *waiting.slot(&self.confinement) = Slot::Full { helper, until: Instant::now() + WAIT_MAX };
+        if !replace(&mut waiting.watched, true) {
+            tokio::spawn(watch(Arc::downgrade(&self.shared)));
+        }
+    }
+}
+
+impl Drop for Coming {
+    fn drop(&mut self) {
+        let mut waiting = self.shared.waiting();
+        let slot = waiting.slot(&self.confinement);
+        if matches!(slot, Slot::Coming) {
+            *slot = Slot::Empty;
+        }
     }
 }
 
