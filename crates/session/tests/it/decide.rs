@@ -160,7 +160,7 @@ fn word(decided: Result<Vec<Event>, Refusal>) -> &'static str {
         Err(Refusal::BypassNotAllowed) => "b",
         Err(Refusal::NothingToUndo | Refusal::NoSuchEdit | Refusal::AlreadyUndone) => "U",
         // Of the server, before there is a session to decide.
-        Err(Refusal::TooManySessions { .. }) => "S",
+        Err(Refusal::TooManySessions { .. }) => "M",
     }
 }
 
