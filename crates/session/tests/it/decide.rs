@@ -159,6 +159,8 @@ fn word(decided: Result<Vec<Event>, Refusal>) -> &'static str {
         Err(Refusal::NothingToCompact) => "c",
         Err(Refusal::BypassNotAllowed) => "b",
         Err(Refusal::NothingToUndo | Refusal::NoSuchEdit | Refusal::AlreadyUndone) => "U",
+        // Of the server, before there is a session to decide.
+        Err(Refusal::TooManySessions { .. }) => "M",
     }
 }
 
