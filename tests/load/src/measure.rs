@@ -41,8 +41,12 @@ pub struct Options {
     /// How many sessions stream at once
     #[arg(long, value_delimiter = ',', default_value = "10,100,500,1000,2000")]
     sessions: Vec<usize>,
+    /// How many connections are idle
     #[arg(long, default_value_t = 10_000)]
     connections: usize,
+    /// How many clients never read; 0 shows what the sessions that they watch take by themselves
+    #[arg(long, default_value_t = 100)]
+    never_read: usize,
     /// Only scenarios whose names contain this: start, first, burst, tools, crowd, capacity, idle,
     /// fan, replay, growth, slow. What an earlier run found of the others stays in the results
     #[arg(long)]
@@ -83,7 +87,7 @@ pub async fn run(options: Options) -> io::Result<()> {
             in_time("growth", growth::growth(&ground, &mut figures)).await?;
         }
         if options.wants("slow") {
-            in_time("slow", slow::slow(&ground, &mut figures)).await?;
+            in_time("slow", slow::slow(&ground, options.never_read, &mut figures)).await?;
         }
     }
     println!("-- measured in {} s\n", began.elapsed().as_secs());

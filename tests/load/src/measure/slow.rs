@@ -20,9 +20,7 @@ use crate::dialect::Dialect;
 use crate::proc::Process;
 use crate::script::Script;
 
-const SCENARIO: &str = "100 that never read";
 const SESSIONS: usize = 20;
-const NEVER_READ: usize = 100;
 /// 50 × 256 × 4,096 bytes × 20 sessions: a little more than 1 GB. One answer fills a model's window,
 /// so each session sums itself up as it goes and holds little: what memory grows by is queued.
 const TURNS: u64 = 50;
@@ -50,15 +48,16 @@ const BACK_TOGETHER: usize = 10;
 /// Connections that one may need to have everything.
 const CONNECTIONS_MAX: usize = 5;
 
-pub async fn slow(ground: &Ground, figures: &mut Figures) -> io::Result<()> {
+pub async fn slow(ground: &Ground, never_read: usize, figures: &mut Figures) -> io::Result<()> {
+    let scenario = format!("{never_read} that never read");
     let mut put = |what: &'static str, unit: &'static str, bound: Bound, value: f64| {
-        figures.put(Side::Polyloop, SCENARIO, (what, unit), bound, value);
+        figures.put(Side::Polyloop, &scenario, (what, unit), bound, value);
     };
     let process = ground.start(Side::Polyloop).await?;
     let work = produce(ground, &process, "a", QUIET_TURNS);
     let before = together(&process, QUIET_TURNS, work).await?;
-    let mut slow = Vec::with_capacity(NEVER_READ);
-    for at in 0..NEVER_READ {
+    let mut slow = Vec::with_capacity(never_read);
+    for at in 0..never_read {
         let session = format!("b{}", at % SESSIONS);
         slow.push((Client::narrow(process.address, &session, RECEIVE_BYTES).await?, session));
     }
@@ -87,7 +86,7 @@ pub async fn slow(ground: &Ground, figures: &mut Figures) -> io::Result<()> {
     put("were cut off", "", Bound::None, count(|back| back.cut_off));
     put("were told why", "", Bound::None, count(|back| back.told_why));
     // One that is not complete has ended the run with an error.
-    put("not complete", "", Bound::AtMost(0.0), (NEVER_READ - back.len()) as f64);
+    put("not complete", "", Bound::AtMost(0.0), (never_read - back.len()) as f64);
     Ok(())
 }
 
