@@ -47,9 +47,11 @@ mod decisions;
 mod due;
 mod noted;
 mod room;
+mod spans;
 mod undo;
 mod work;
 
+pub use spans::TARGET as SPAN_TARGET;
 pub use undo::{UndoError, Undone};
 
 use due::{Due, run_out};
@@ -224,6 +226,7 @@ pub(crate) struct Actor<V: View> {
     last_at: Timestamp,
     audience: Audience<V>,
     tally: Tally,
+    spans: spans::Spans,
     mailbox: mpsc::Receiver<Request<V>>,
     performers: SelectAll<BoxStream<'static, Performed>>,
     running: HashMap<Seq, CancellationToken>,
@@ -274,6 +277,7 @@ impl<V: View> Actor<V> {
             last_at,
             audience: Audience::new(meter.clone()),
             tally: Tally::open(meter),
+            spans: spans::Spans::default(),
             mailbox,
             performers: SelectAll::new(),
             running: HashMap::new(),
@@ -535,6 +539,7 @@ impl<V: View> Actor<V> {
             decisions::tell(self.id.as_str(), &self.state, &entry.event);
             noted::note(&self.kit.audit, self.id.as_str(), &self.state, &entry);
             self.tally.see(&self.state, &entry.event);
+            self.spans.see(self.id.as_str(), &self.state, &entry);
             self.state.apply(&entry);
             match &entry.event {
                 event if event.is_beginning() => self.turns.push(entry.seq),

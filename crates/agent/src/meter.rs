@@ -13,7 +13,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
 
 use crate::log::Flush;
 use crate::subscriber::Queued;
@@ -26,7 +25,7 @@ mod tests;
 mod told;
 
 pub use disk::TimedDisk;
-pub(crate) use tally::{Tally, decision};
+pub(crate) use tally::{Tally, decision, status};
 
 /// What a name becomes that is not known.
 pub const OTHER: &str = "other";
