@@ -52,7 +52,9 @@ fn compiled(place: &Place, steps: &mut Steps) {
     let cargo = |args: &[&str]| show(&mut place.cargo(args), CARGO_TIME_MAX);
     steps.run("format", &[], || cargo(&["fmt", "--all", "--check"]));
     steps.run("clippy", &[], || {
-        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+        // With all that can be built in.
+        let all = ["clippy", "--workspace", "--all-targets", "--features", "polyloop/otel"];
+        cargo(&[&all[..], &["--", "-D", "warnings"]].concat())
     });
     steps.run("tests", &[], || cargo(&["test", "--workspace", "--no-fail-fast"]));
     steps.run("absences", &[], || absences::check(place));

@@ -1,6 +1,6 @@
 //! The long checks: random sessions by the hundred thousand, kills of a server in use and of one
-//! that applies patches, power that goes, frames of nonsense by the million, commands that try to stay alive, and
-//! commands that were judged safe, run and watched by the thousand.
+//! that applies patches, power that goes, frames of nonsense by the million, commands that try to stay alive,
+//! commands that were judged safe, run and watched by the thousand, and traces to a collector.
 
 use std::time::Duration;
 
@@ -68,6 +68,7 @@ enum Only {
     Stay,
     Judge,
     Disk,
+    Traces,
 }
 
 /// One of so many random sessions is also watched: from every place in it, in every dialect.
@@ -92,7 +93,8 @@ pub fn run(place: &Place, options: &Options) -> bool {
     let wanted = |one| only.is_none_or(|only| only == one);
     let mut steps = Steps::new();
     let mut built = Passed::Yes;
-    if [Only::Kill, Only::Patches, Only::Frames, Only::Stay, Only::Disk].into_iter().any(wanted) {
+    let driven = [Only::Kill, Only::Patches, Only::Frames, Only::Stay, Only::Disk, Only::Traces];
+    if driven.into_iter().any(wanted) {
         let python =
             steps.run("tools: python3 with websockets", &[], || tools::python(place, install));
         built = steps.run("build", &[python], || ci::build(place));
@@ -120,6 +122,9 @@ pub fn run(place: &Place, options: &Options) -> bool {
         steps.run("disks that fail", &[], || disks(place, *stores, *seed));
         steps.run("power cuts", &[built], || cut_power(place, *power_cuts, *seed, SOAK_TIME_MAX));
     }
+    if wanted(Only::Traces) {
+        steps.run("traces", &[built], || traces(place));
+    }
     if wanted(Only::Judge) {
         steps.run("commands judged and run", &[], || judge(place, *commands, *runs, *seed));
         steps.run("time that judging takes", &[], || judge_speed(place));
@@ -141,6 +146,16 @@ pub fn cut_power(place: &Place, cuts: u32, seed: u64, time_max: Duration) -> Res
     run.arg("tests/blackbox/soak/power.py").arg("--polyloop").arg(place.polyloop());
     run.args(["--cycles", &cuts.to_string(), "--seed", &seed.to_string()]);
     show(&mut run, time_max)
+}
+
+/// A server that sends traces, which is another build; see tests/blackbox/soak/traces.py.
+fn traces(place: &Place) -> Result<(), String> {
+    let target = place.target.join("otel");
+    let mut build = place.cargo(&["build", "--package", "polyloop", "--features", "otel"]);
+    show(build.arg("--target-dir").arg(&target), SPEED_TIME_MAX)?;
+    let mut run = place.program(place.python());
+    run.arg("tests/blackbox/soak/traces.py").arg("--polyloop").arg(target.join("debug/polyloop"));
+    show(run.env("FAKE_MODEL", place.fake_model()), SOAK_TIME_MAX)
 }
 
 /// Nobody is left of them; see tests/blackbox/soak/stay.py.

@@ -48,9 +48,11 @@ mod decisions;
 mod due;
 mod noted;
 mod room;
+mod spans;
 mod undo;
 mod work;
 
+pub use spans::TARGET as SPAN_TARGET;
 pub use undo::{UndoError, Undone};
 
 use due::{Due, run_out};
@@ -231,6 +233,7 @@ pub(crate) struct Actor<V: View> {
     /// What was appended and is not safe yet, the oldest first; the audience holds what follows.
     flushing: VecDeque<Flushing>,
     tally: Tally,
+    spans: spans::Spans,
     mailbox: mpsc::Receiver<Request<V>>,
     performers: SelectAll<BoxStream<'static, Performed>>,
     running: HashMap<Seq, CancellationToken>,
@@ -284,6 +287,7 @@ impl<V: View> Actor<V> {
             audience: Audience::new(meter.clone()),
             flushing: VecDeque::new(),
             tally: Tally::open(meter),
+            spans: spans::Spans::default(),
             mailbox,
             performers: SelectAll::new(),
             running: HashMap::new(),
@@ -609,6 +613,7 @@ impl<V: View> Actor<V> {
             decisions::tell(self.id.as_str(), &self.state, &entry.event);
             noted::note(&self.kit.audit, self.id.as_str(), &self.state, &entry);
             self.tally.see(&self.state, &entry.event);
+            self.spans.see(self.id.as_str(), &self.state, &entry);
             self.state.apply(&entry);
             match &entry.event {
                 event if event.is_beginning() => self.turns.push(entry.seq),

@@ -25,7 +25,7 @@ mod tests;
 mod told;
 
 pub use disk::TimedDisk;
-pub(crate) use tally::{Tally, decision};
+pub(crate) use tally::{Tally, decision, status};
 
 /// What a name becomes that is not known.
 pub const OTHER: &str = "other";

@@ -10,6 +10,7 @@ mod cli;
 mod config;
 mod doctor;
 mod history;
+mod logging;
 mod metrics;
 mod models;
 #[cfg(test)]
@@ -33,10 +34,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use polyloop_agent::model::offline::SCRIPT_HELP;
 use polyloop_sandbox::Availability;
-use tracing::level_filters::LevelFilter;
 
 use crate::cli::{Cli, Command, DoctorArgs};
-use crate::config::{Config, ConfigError, LogFormat, LogLevel};
+use crate::config::{Config, ConfigError};
 use crate::serve::{PortChoice, Ready};
 
 fn main() -> ExitCode {
@@ -79,7 +79,10 @@ fn start(config: Result<Config, ConfigError>, port: PortChoice) -> ExitCode {
             return fail(&problems.join("\nerror: "));
         }
     };
-    log_to_stderr(&config);
+    let logging = match logging::begin(&config.log) {
+        Ok(logging) => logging,
+        Err(problem) => return fail(&problem),
+    };
     config.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -89,6 +92,7 @@ fn start(config: Result<Config, ConfigError>, port: PortChoice) -> ExitCode {
     let ended = runtime.block_on(serve::run(config, port, |ready| announce(&told, port, ready)));
     // What still runs in the background has had its time.
     runtime.shutdown_background();
+    logging.end();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => fail(&problem),
@@ -98,21 +102,6 @@ fn start(config: Result<Config, ConfigError>, port: PortChoice) -> ExitCode {
 fn fail(problem: &str) -> ExitCode {
     eprintln!("error: {problem}");
     ExitCode::FAILURE
-}
-
-fn log_to_stderr(config: &Config) {
-    let level = match config.log.level {
-        LogLevel::Trace => LevelFilter::TRACE,
-        LogLevel::Debug => LevelFilter::DEBUG,
-        LogLevel::Info => LevelFilter::INFO,
-        LogLevel::Warn => LevelFilter::WARN,
-        LogLevel::Error => LevelFilter::ERROR,
-    };
-    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(std::io::stderr);
-    match config.log.format {
-        LogFormat::Human => subscriber.with_target(false).init(),
-        LogFormat::Json => subscriber.json().init(),
-    }
 }
 
 /// Says where the server is and what to try, on standard output.

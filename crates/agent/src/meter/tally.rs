@@ -215,7 +215,8 @@ pub(crate) fn decision(answer: &Answer) -> &'static str {
     }
 }
 
-fn status(outcome: &CallOutcome) -> &'static str {
+/// How a call ended, in a word; there are few.
+pub(crate) fn status(outcome: &CallOutcome) -> &'static str {
     let fault = match outcome {
         CallOutcome::Answered => return "ok",
         CallOutcome::Stopped => return "stopped",

@@ -1,4 +1,5 @@
 use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 
 use prometheus_client::registry::Registry;
 
