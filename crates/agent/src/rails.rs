@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::runtime::{Builder, Handle};
@@ -21,6 +22,8 @@ pub const RAILS_MAX: usize = 16;
 const SESSIONS_APART_MAX: usize = 16;
 /// Threads of one rail that wait for disks and the like.
 const BLOCKING_THREADS_MAX: usize = 64;
+/// How long one of them stays that has nothing to do: each takes memory.
+const BLOCKING_THREAD_TIME_MAX: Duration = Duration::from_secs(1);
 
 thread_local! {
     static HERE: Cell<Option<usize>> = const { Cell::new(None) };
@@ -117,6 +120,7 @@ fn rail(at: usize, ending: &CancellationToken) -> io::Result<Rail> {
     let runtime = Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .thread_keep_alive(BLOCKING_THREAD_TIME_MAX)
         .thread_name(format!("rail-{at}-waits"))
         .build()?;
     let (handle, ending) = (runtime.handle().clone(), ending.clone());
