@@ -1,8 +1,6 @@
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
 
-use prometheus_client::registry::Registry;
-
 use super::*;
 
 fn told(meter: &Meter) -> String {

@@ -1,8 +1,10 @@
 //! Where a command would run, where its programs are, and what is never read there without asking.
 
+use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::show::brief;
@@ -33,10 +35,47 @@ pub struct Scope {
     pub(super) closed: Option<Closed>,
 }
 
+/// Where paths lead, as far as it was found out in this moment: those that are asked for share most
+/// of their way.
+#[derive(Default)]
+struct Real {
+    dirs: HashMap<PathBuf, Option<PathBuf>>,
+}
+
+impl Real {
+    /// What `canonicalize` would give.
+    fn of(&mut self, path: &Path) -> Option<PathBuf> {
+        let plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
+        let whole = || path.canonicalize().ok();
+        if !path.is_absolute() || !path.components().all(plain) {
+            return whole();
+        }
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return whole();
+        };
+        let dir = match self.dirs.get(parent) {
+            Some(known) => known.clone()?,
+            None => {
+                let dir = self.of(parent);
+                self.dirs.insert(parent.to_owned(), dir.clone());
+                dir?
+            }
+        };
+        let found = dir.join(name);
+        match found.read_link() {
+            // It is there, and no link.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => Some(found),
+            Err(_) => None,
+            Ok(_) => found.canonicalize().ok(),
+        }
+    }
+}
+
 impl Scope {
     /// `private` are files and directories, wherever they are.
     pub fn new(cwd: &Path, private: &[PathBuf]) -> Scope {
-        let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let mut known = Real::default();
+        let mut real = |path: &Path| known.of(path).unwrap_or_else(|| path.to_owned());
         Scope {
             cwd: real(cwd),
             private: private.iter().map(|path| real(path)).collect(),
@@ -55,8 +94,9 @@ impl Scope {
     /// Also finds programs where the user has them. A directory that the session, or just anybody,
     /// could write to does not count.
     pub fn with_path(mut self, path: &OsStr) -> Scope {
+        let mut known = Real::default();
         let trusted = |dir: &PathBuf| {
-            let Ok(real) = dir.canonicalize() else { return false };
+            let Some(real) = known.of(dir) else { return false };
             let shared =
                 real.metadata().map_or(true, |meta| meta.permissions().mode() & OTHERS_WRITE != 0);
             let ours = real.starts_with(&self.cwd)
@@ -135,5 +175,31 @@ fn same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_that_is_partly_known_leads_where_the_whole_one_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        std::fs::create_dir_all(at("a/b/c")).unwrap();
+        std::fs::write(at("a/file"), "").unwrap();
+        std::os::unix::fs::symlink("a/b", at("to-b")).unwrap();
+        std::os::unix::fs::symlink(at("to-b"), at("to-to-b")).unwrap();
+        std::os::unix::fs::symlink("nowhere", at("to-nothing")).unwrap();
+        std::os::unix::fs::symlink("to-itself", at("to-itself")).unwrap();
+        let mut known = Real::default();
+        let names = ["", "a", "a/b", "a/b/c", "a/file", "a/file/x", "to-b", "to-b/c", "to-to-b/c"];
+        let names = names.into_iter().chain(["to-nothing", "to-itself", "to-itself/c", "none/c"]);
+        let names = names.chain(["a/../a/b", "a/./b", "a//b/", "to-b/../file"]);
+        for path in names.map(at).chain(["/", "/..", ".", "relative"].map(PathBuf::from)) {
+            let whole = path.canonicalize().ok();
+            assert_eq!(known.of(&path), whole, "{}", path.display());
+            assert_eq!(known.of(&path), whole, "{} again", path.display());
+        }
     }
 }
