@@ -13,7 +13,7 @@ from talk import spoken, talks
 from test_limits import never_reads
 
 SLOW_SESSIONS = 12
-FLUSH_MS = 700
+FLUSH_MS = 1500
 APPROVALS = 1000
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -71,7 +71,7 @@ def test_a_disk_that_flushes_slowly_slows_its_sessions_alone(t):
     Options.tell(f"{SLOW_SESSIONS} turns in {took[0]:.1f} s, beside them {quick}")
     assert took[0] >= 2 * FLUSH_MS / 1000, "the disk was not slow at all"
     # One that waited behind a slow flush each time would come to two or three.
-    assert quick >= 10, f"{quick} turns in {took[0]:.1f} s"
+    assert quick >= 8, f"{quick} turns in {took[0]:.1f} s"
 
 
 def test_a_disk_that_writes_slowly_slows_its_session_alone(t):
