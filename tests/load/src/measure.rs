@@ -11,6 +11,7 @@ use self::figures::{Figures, Side};
 use self::ground::Ground;
 use self::replay::Replay;
 use self::report::Kept;
+use crate::proc::Machine;
 use crate::script::Tool;
 
 mod crowd;
@@ -51,14 +52,17 @@ pub struct Options {
     /// fan, replay, growth, slow. What an earlier run found of the others stays in the results
     #[arg(long)]
     only: Option<String>,
-    /// A document whose table, between its marks, is written anew
+    /// A document whose table, between its marks, is written anew; not if other programs took more
+    /// than a tenth of the machine
     #[arg(long)]
     docs: Option<PathBuf>,
-    /// Where the plot goes besides
+    /// Where that document's plot goes
     #[arg(long)]
     plot: Option<PathBuf>,
 }
 
+/// Where others take more, what waits for a core waits for them.
+const OTHERS_PERCENT_MAX: f64 = 10.0;
 /// Far more than any takes.
 const SCENARIO_TIME_MAX: Duration = Duration::from_secs(300);
 const SIDES: [Side; 2] = [Side::Floor, Side::Polyloop];
@@ -69,13 +73,14 @@ pub async fn run(options: Options) -> io::Result<()> {
     let beside = || polyloop.with_file_name("examples").join("long_session");
     let maker = options.maker.clone().unwrap_or_else(beside);
     let ground = Ground::new(polyloop.clone(), maker, options.work.clone())?;
-    let mut figures = Figures::default();
+    let (mut figures, mut others) = (Figures::default(), 0f64);
     let replay = match options.wants("replay") {
         true => Some(in_time("replay", Replay::new(&ground)).await?),
         false => None,
     };
     for run in 1..=options.runs {
         println!("-- run {run} of {}, after {} s", options.runs, began.elapsed().as_secs());
+        let machine = Machine::now(&ground.model)?;
         one(&ground, &options, &mut figures).await?;
         many(&ground, &options, &mut figures).await?;
         if let Some(replay) = &replay {
@@ -89,9 +94,17 @@ pub async fn run(options: Options) -> io::Result<()> {
         if options.wants("slow") {
             in_time("slow", slow::slow(&ground, options.never_read, &mut figures)).await?;
         }
+        others = others.max(machine.others_percent(&ground.model)?);
     }
-    println!("-- measured in {} s\n", began.elapsed().as_secs());
-    write(&options, &figures)
+    println!("-- measured in {} s", began.elapsed().as_secs());
+    println!("-- other programs took up to {others:.0} % of the machine while a run lasted\n");
+    if others > OTHERS_PERCENT_MAX {
+        println!(
+            "NOT QUIET: waiting times (first text, lag, tool turns, capacity) say little here; \
+             processor time says more, and memory most.\n"
+        );
+    }
+    write(&options, &figures, others)
 }
 
 async fn one(ground: &Ground, options: &Options, figures: &mut Figures) -> io::Result<()> {
@@ -155,7 +168,7 @@ impl Options {
 }
 
 /// Nothing is written of a run that is void.
-fn write(options: &Options, figures: &Figures) -> io::Result<()> {
+fn write(options: &Options, figures: &Figures, others: f64) -> io::Result<()> {
     let void = figures.void();
     if !void.is_empty() {
         println!("{}", Kept::of(figures).text());
@@ -173,11 +186,20 @@ fn write(options: &Options, figures: &Figures) -> io::Result<()> {
     std::fs::write(&path, serde_json::to_vec_pretty(&kept).map_err(io::Error::other)?)?;
     let plot = plot::lag(&kept.rows);
     std::fs::write(options.work.join("lag.svg"), &plot)?;
-    if let Some(path) = options.plot.as_ref().filter(|_| !plot.is_empty()) {
-        std::fs::write(path, &plot)?;
-    }
-    if let Some(docs) = &options.docs {
-        kept.write_into(docs)?;
+    match &options.docs {
+        Some(_) if others > OTHERS_PERCENT_MAX => {
+            return Err(io::Error::other(
+                "what was measured while others ran is not written into documents; \
+                 it is in the results",
+            ));
+        }
+        Some(docs) => {
+            kept.write_into(docs)?;
+            if let Some(path) = options.plot.as_ref().filter(|_| !plot.is_empty()) {
+                std::fs::write(path, &plot)?;
+            }
+        }
+        None => {}
     }
     match kept.broken() {
         broken if broken.is_empty() => println!("every bound holds"),

@@ -109,6 +109,43 @@ impl Cpu {
     }
 }
 
+/// What the whole machine has done so far, and what of it was this program and all it started.
+pub struct Machine {
+    at: Instant,
+    busy_ticks: u64,
+    own_ticks: u64,
+}
+
+impl Machine {
+    /// `running` are processes of ours that have not ended.
+    pub fn now(running: &Process) -> io::Result<Machine> {
+        let fields = |text: &str, from: usize, to: usize| -> u64 {
+            let numbers = text.split_whitespace().enumerate();
+            let wanted = numbers.filter(|(at, _)| (from..to).contains(at));
+            wanted.filter_map(|(_, number)| number.parse::<u64>().ok()).sum()
+        };
+        let all = fs::read_to_string("/proc/stat")?;
+        let all = all.lines().next().unwrap_or("");
+        // After its name: user, nice, system, then two kinds of idling, then interrupts and what
+        // other machines took.
+        let busy_ticks = fields(all, 1, 4) + fields(all, 6, 9);
+        let own = fs::read_to_string("/proc/self/stat")?;
+        // Its own, and those of children that have ended.
+        let own_ticks = fields(own.rsplit(')').next().unwrap_or(""), 11, 15);
+        Ok(Machine { at: Instant::now(), busy_ticks, own_ticks: own_ticks + running.cpu()?.ticks })
+    }
+
+    /// The part of the machine that others took since, in percent.
+    pub fn others_percent(&self, running: &Process) -> io::Result<f64> {
+        let now = Machine::now(running)?;
+        let busy = now.busy_ticks.saturating_sub(self.busy_ticks);
+        let others = busy.saturating_sub(now.own_ticks.saturating_sub(self.own_ticks)) as f64;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let all = self.at.elapsed().as_secs_f64() * (cores as u64 * TICKS_PER_SECOND) as f64;
+        Ok(100.0 * others / all.max(1.0))
+    }
+}
+
 async fn answers(address: SocketAddr) -> bool {
     let asked = async {
         let mut stream = TcpStream::connect(address).await?;

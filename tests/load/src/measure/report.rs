@@ -58,7 +58,11 @@ impl Kept {
         );
         let (grown, beside): (Vec<&Row>, Vec<&Row>) =
             self.rows.iter().partition(|row| HISTORIES.contains(&&*row.scenario));
-        let parts = [said, table(&beside), growth(&grown)];
+        let plot = match self.rows.iter().any(|row| row.scenario.ends_with(" sessions")) {
+            true => "![Lag over the number of sessions](images/lag.svg)\n",
+            false => "",
+        };
+        let parts = [said, table(&beside), plot.to_owned(), growth(&grown)];
         parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("\n")
     }
 
