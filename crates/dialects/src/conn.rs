@@ -2,13 +2,19 @@
 //! each open item was sent, and catching up from a cursor.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
 
 use bytes::Bytes;
 use polyloop_session::{
     Event, Growth, ItemId, LogEntry, Seq, SessionId, Stream, TurnId, Update, WaitId,
 };
 
+use crate::cursor::{push_number, push_place};
+use crate::ids::Ids;
 use crate::{Cursor, Dialect, Encoder, Frame, Insert, RunFrame, RunPart};
+
+/// Room for the numbers of a stamp, so that most frames are put together in one piece of memory.
+const STAMP_BYTES: usize = 64;
 
 /// Bytes sent of each open item.
 #[derive(Clone, Debug, Default)]
@@ -33,10 +39,25 @@ impl Sent {
 /// Where an encoder puts its messages. A body is a JSON object without its closing brace; the
 /// view adds the place and the brace.
 pub struct Out<'a> {
-    session: &'a SessionId,
+    session: &'a Session,
     sent: &'a mut Sent,
     bodies: Vec<Body>,
     muted: bool,
+}
+
+/// What frames say of their session, made once for all of them.
+struct Session {
+    /// Tells its ids from those of another.
+    tag: String,
+    /// How every stamp begins: up to the place.
+    stamp: String,
+}
+
+impl Session {
+    fn new(id: &SessionId) -> Session {
+        let stamp = format!(",\"session_id\":\"{id}\",\"seq\":");
+        Session { tag: Ids::new(Some(id)).tag(), stamp }
+    }
 }
 
 struct Body {
@@ -63,7 +84,11 @@ impl From<String> for Message {
     }
 }
 
-impl Out<'_> {
+impl<'a> Out<'a> {
+    fn new(session: &'a Session, sent: &'a mut Sent, muted: bool) -> Out<'a> {
+        Out { session, sent, bodies: Vec::new(), muted }
+    }
+
     /// A message that is there whether or not the item was streamed before.
     pub fn message(&mut self, message: impl Into<Message>) {
         self.bodies.push(Body { message: message.into(), structural: true });
@@ -124,8 +149,9 @@ impl Out<'_> {
         self.bodies.push(Body { message: message.into(), structural: false });
     }
 
-    pub fn session(&self) -> &SessionId {
-        self.session
+    /// What tells the ids of this session from those of another.
+    pub fn tag(&self) -> &str {
+        &self.session.tag
     }
 
     /// Nobody reads what is put here: the encoder only catches up.
@@ -137,7 +163,7 @@ impl Out<'_> {
 /// An encoder with its place in the log.
 pub struct View {
     encoder: Box<dyn Encoder>,
-    session: SessionId,
+    session: Session,
     at: Seq,
     sent: Sent,
     /// Events of the run it is in, as this view made them.
@@ -149,7 +175,7 @@ impl View {
     pub fn new(dialect: &dyn Dialect, session: &SessionId, at: Seq) -> View {
         View {
             encoder: dialect.encoder(session),
-            session: session.clone(),
+            session: Session::new(session),
             at,
             sent: Sent::default(),
             events: (None, 0),
@@ -167,12 +193,7 @@ impl View {
             Update::Logged(entry) => self.see_entry(entry, 0),
             Update::Grew(growth) => self.see_growth(growth),
             Update::Raw(raw) => {
-                let mut out = Out {
-                    session: &self.session,
-                    sent: &mut self.sent,
-                    bodies: Vec::new(),
-                    muted: false,
-                };
+                let mut out = Out::new(&self.session, &mut self.sent, false);
                 self.encoder.raw(raw, &mut out);
                 let bodies = out.bodies;
                 self.stamp_all(bodies)
@@ -182,8 +203,7 @@ impl View {
 
     /// Takes in an entry from further back, which a later one names.
     pub fn recall(&mut self, entry: &LogEntry) {
-        let mut out =
-            Out { session: &self.session, sent: &mut self.sent, bodies: Vec::new(), muted: true };
+        let mut out = Out::new(&self.session, &mut self.sent, true);
         self.encoder.entry(entry, &mut out);
     }
 
@@ -234,8 +254,7 @@ impl View {
     }
 
     fn see_growth(&mut self, growth: &Growth) -> Vec<Frame> {
-        let mut out =
-            Out { session: &self.session, sent: &mut self.sent, bodies: Vec::new(), muted: false };
+        let mut out = Out::new(&self.session, &mut self.sent, false);
         self.encoder.growth(growth, &mut out);
         let bodies = out.bodies;
         self.stamp_all(bodies)
@@ -243,8 +262,7 @@ impl View {
 
     /// What a client that attaches without a cursor is owed of a running turn.
     pub fn opening(&mut self) -> Vec<Frame> {
-        let mut out =
-            Out { session: &self.session, sent: &mut self.sent, bodies: Vec::new(), muted: false };
+        let mut out = Out::new(&self.session, &mut self.sent, false);
         self.encoder.opening(&mut out);
         let bodies = out.bodies;
         self.stamp_all(bodies)
@@ -252,8 +270,7 @@ impl View {
 
     /// What waits for an answer and was not sent by this view.
     pub fn pending(&mut self) -> Vec<Frame> {
-        let mut out =
-            Out { session: &self.session, sent: &mut self.sent, bodies: Vec::new(), muted: false };
+        let mut out = Out::new(&self.session, &mut self.sent, false);
         self.encoder.pending(&mut out);
         let bodies = out.bodies;
         self.stamp_all(bodies)
@@ -263,8 +280,7 @@ impl View {
         if let Event::ItemStarted { .. } = entry.event {
             self.sent.open.insert(ItemId(entry.seq));
         }
-        let mut out =
-            Out { session: &self.session, sent: &mut self.sent, bodies: Vec::new(), muted };
+        let mut out = Out::new(&self.session, &mut self.sent, muted);
         self.encoder.entry(entry, &mut out);
         let bodies = out.bodies;
         if muted {
@@ -295,17 +311,22 @@ impl View {
     }
 
     fn stamp(&self, body: Body, seq: Seq, parts: u32) -> Frame {
-        use std::fmt::Write;
         let Message { mut text, presents, run, mut inserts, keeps_count, session_as } =
             body.message;
         let stamp_at = text.len();
-        let session = session_as.as_deref().unwrap_or(self.session.as_str());
-        let _ = write!(text, ",\"session_id\":\"{session}\",\"seq\":{seq}");
+        text.reserve(self.session.stamp.len() + STAMP_BYTES);
+        match session_as {
+            None => text.push_str(&self.session.stamp),
+            Some(name) => {
+                let _ = write!(text, ",\"session_id\":\"{name}\",\"seq\":");
+            }
+        }
+        push_number(&mut text, seq.0);
         let counts = inserts.iter().any(|(_, insert)| *insert == Insert::EventNumber);
         if counts || keeps_count || parts > 0 || !self.sent.bytes.is_empty() {
             let sent = self.sent.bytes.iter().map(|((item, s), bytes)| (*item, *s, *bytes));
-            let cursor = Cursor { seq, parts, sent: sent.collect(), events: None };
-            let _ = write!(text, ",\"cursor\":\"{cursor}");
+            text.push_str(",\"cursor\":\"");
+            push_place(&mut text, seq, parts, sent);
             if counts || keeps_count {
                 text.push('!');
                 let number = if counts { Insert::EventNumber } else { Insert::EventCount };

@@ -5,7 +5,7 @@
 //! `14~12t57!23`. It comes back from clients, so it is
 //! hostile input: parsing is total, and whoever uses it clamps it to what is there.
 
-use std::fmt::{self, Write};
+use std::fmt;
 
 use polyloop_session::{ItemId, Seq, SessionId, Stream};
 
@@ -106,24 +106,74 @@ fn item(text: &str) -> Result<(ItemId, Stream, u64), BadCursor> {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.seq)?;
-        if self.parts > 0 {
-            write!(f, "+{}", self.parts)?;
-        }
-        for (at, (item, stream, bytes)) in self.sent.iter().enumerate() {
-            f.write_char(if at == 0 { '~' } else { ',' })?;
-            let letter = match stream {
-                Stream::Text => 't',
-                Stream::Args => 'a',
-                Stream::Output => 'o',
-            };
-            write!(f, "{item}{letter}{bytes}")?;
-        }
+        let mut text = String::new();
+        push_place(&mut text, self.seq, self.parts, self.sent.iter().copied());
+        f.write_str(&text)?;
         match self.events {
             Some(events) => write!(f, "!{events}"),
             None => Ok(()),
         }
     }
+}
+
+/// The letter of a stream, in cursors and ids.
+pub(crate) fn letter(stream: Stream) -> char {
+    match stream {
+        Stream::Text => 't',
+        Stream::Args => 'a',
+        Stream::Output => 'o',
+    }
+}
+
+/// A cursor's text, up to the count of events.
+pub(crate) fn push_place(
+    text: &mut String,
+    seq: Seq,
+    parts: u32,
+    sent: impl Iterator<Item = (ItemId, Stream, u64)>,
+) {
+    push_number(text, seq.0);
+    if parts > 0 {
+        text.push('+');
+        push_number(text, parts.into());
+    }
+    for (at, (item, stream, bytes)) in sent.enumerate() {
+        text.push(if at == 0 { '~' } else { ',' });
+        push_number(text, item.0.0);
+        text.push(letter(stream));
+        push_number(text, bytes);
+    }
+}
+
+/// A number in decimal, without the detour that `format!` takes: several stand in every frame.
+pub(crate) struct Decimal {
+    digits: [u8; Decimal::DIGITS_MAX],
+    from: usize,
+}
+
+impl Decimal {
+    const DIGITS_MAX: usize = 20;
+
+    pub(crate) fn new(mut number: u64) -> Decimal {
+        let (mut digits, mut from) = ([b'0'; Decimal::DIGITS_MAX], Decimal::DIGITS_MAX);
+        loop {
+            from -= 1;
+            digits[from] = b'0' + (number % 10) as u8;
+            number /= 10;
+            if number == 0 {
+                return Decimal { digits, from };
+            }
+        }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        // They are all digits.
+        std::str::from_utf8(&self.digits[self.from..]).unwrap_or_default()
+    }
+}
+
+pub(crate) fn push_number(text: &mut String, number: u64) {
+    text.push_str(Decimal::new(number).as_str());
 }
 
 #[cfg(test)]
@@ -133,6 +183,15 @@ mod tests {
 
     fn stream() -> impl Strategy<Value = Stream> {
         prop_oneof![Just(Stream::Text), Just(Stream::Args), Just(Stream::Output)]
+    }
+
+    #[test]
+    fn numbers_of_any_length_are_written_whole() {
+        for number in [0, 9, 10, 99, 100, 1_234_567_890, u64::MAX - 1, u64::MAX] {
+            let mut text = "x".to_string();
+            push_number(&mut text, number);
+            assert_eq!(text, format!("x{number}"));
+        }
     }
 
     proptest! {

@@ -9,6 +9,11 @@ use bytes::Bytes;
 use polyloop_session::policy::Mode;
 use polyloop_session::{MessageId, TurnId, WaitId};
 
+use crate::cursor::Decimal;
+
+/// Room for what a connection puts into a frame.
+const INSERT_BYTES: usize = 32;
+
 /// One text message of a dialect; cloning it copies a pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
@@ -114,14 +119,15 @@ impl Own {
         if counts {
             self.events = self.events.saturating_add(1);
         }
-        let mut text = Vec::with_capacity(frame.text.len() + 32);
+        let number = Decimal::new(self.events);
+        let mut text = Vec::with_capacity(frame.text.len() + INSERT_BYTES);
         let (mut from, mut stamp_at) = (0, frame.stamp_at);
         for (at, insert) in &frame.inserts {
             let at = (*at).clamp(from, frame.text.len());
             text.extend_from_slice(&frame.text[from..at]);
             let word = match insert {
-                Insert::EventNumber | Insert::EventCount => self.events.to_string(),
-                Insert::Mode(mode) => self.word(*mode).to_string(),
+                Insert::EventNumber | Insert::EventCount => number.as_str(),
+                Insert::Mode(mode) => self.word(*mode),
             };
             text.extend_from_slice(word.as_bytes());
             if frame.stamp_at.is_some_and(|stamp| at <= stamp) {

@@ -35,7 +35,7 @@ impl Ids {
 
     pub(crate) fn id(self, kind: IdKind, place: Seq) -> String {
         let (tag, salt) = match kind {
-            IdKind::Entry(part) => (1, u64::from(part)),
+            IdKind::Entry(part) => (1_u64, u64::from(part)),
             IdKind::Growth(offset) => (2, offset),
             IdKind::Request => (3, 0),
             IdKind::Reply => (4, 0),
@@ -43,8 +43,9 @@ impl Ids {
         };
         let low = place.0 & 0xffff_ffff_ffff;
         let mixed = fnv(self.session.to_le_bytes().into_iter().chain(salt.to_le_bytes()));
-        let (a, b, c) = (mixed >> 32, (mixed >> 16) & 0xffff, mixed & 0xfff);
-        format!("{a:08x}-{b:04x}-8{c:03x}-8{tag:03x}-{low:012x}")
+        // The version and the variant stand in the first digits of the third and fourth group.
+        let mixed = (mixed & 0xffff_ffff_ffff_0fff) | 0x8000;
+        hyphenated(mixed, 0x8000_0000_0000_0000 | (tag << 48) | low)
     }
 
     /// The wait that a request id of this session names.
@@ -63,6 +64,20 @@ impl Ids {
     }
 }
 
+/// In the form of a UUID, without the detour that `format!` takes: one stands in every message.
+fn hyphenated(high: u64, low: u64) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut id = String::with_capacity(36);
+    for (at, byte) in high.to_be_bytes().into_iter().chain(low.to_be_bytes()).enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            id.push('-');
+        }
+        id.push(char::from(DIGITS[usize::from(byte >> 4)]));
+        id.push(char::from(DIGITS[usize::from(byte & 15)]));
+    }
+    id
+}
+
 /// FNV-1a: short, stable over versions, and not a secret.
 fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -73,6 +88,17 @@ fn fnv(bytes: impl Iterator<Item = u8>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_is_a_uuid_that_ends_with_its_place() {
+        let session = SessionId::parse("one").ok();
+        let id = Ids::new(session.as_ref()).id(IdKind::Growth(57), Seq(0x12_3456_789a));
+        let groups: Vec<&str> = id.split('-').collect();
+        assert_eq!(groups.iter().map(|group| group.len()).collect::<Vec<_>>(), [8, 4, 4, 4, 12]);
+        assert_eq!(&groups[2][..1], "8");
+        assert_eq!(groups[3..], ["8002", "00123456789a"]);
+        assert_eq!(id, id.to_ascii_lowercase());
+    }
 
     #[test]
     fn a_request_id_names_its_wait_in_its_own_session_only() {

@@ -132,9 +132,17 @@ pub(crate) fn shown(text: &str) -> String {
     text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect()
 }
 
+/// Most messages fit, with their stamp, so that they need not be moved while they are written.
+const MESSAGE_BYTES: usize = 384;
+
 /// None of our wire types can fail to serialise: no maps with odd keys, no failing types.
 pub(crate) fn to_json(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "{}".to_string())
+    let mut text = Vec::with_capacity(MESSAGE_BYTES);
+    match serde_json::to_writer(&mut text, value) {
+        // What it writes is UTF-8.
+        Ok(()) => String::from_utf8(text).unwrap_or_default(),
+        Err(_) => "{}".to_string(),
+    }
 }
 
 /// The JSON Schema of every message of every dialect, under its name.

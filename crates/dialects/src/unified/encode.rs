@@ -317,13 +317,13 @@ impl Encoder for UnifiedEncoder {
         let id = format!("evt-{}r{}", raw.call, self.raws);
         self.raws += 1;
         let told = RawTold { data: Json::new(&raw.json), provider: &raw.provider };
-        let text = body(&id, &told, out);
+        let text = body(id, &told, out);
         out.streamed(text);
     }
 
     fn opening(&mut self, out: &mut Out<'_>) {
         let Some(turn) = &self.turn else { return };
-        let text = body(&turn.id, &turn.told(), out);
+        let text = body(turn.id.clone(), &turn.told(), out);
         out.message(text);
         // The end of a call is no surprise to whoever knows that it began.
         let proposed = self.items.iter().filter_map(|(id, item)| match item {

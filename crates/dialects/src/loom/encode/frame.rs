@@ -5,6 +5,7 @@ use polyloop_session::{MessageId, Text, TurnId};
 
 use super::super::wire::{Envelope, Error, Event, RunEnd, RunStreamEvent};
 use crate::conn::Message;
+use crate::cursor::Decimal;
 use crate::{Insert, RunFrame, RunPart, to_json};
 
 /// A client's id for its request stands in every frame of the run. A longer one, which this
@@ -22,7 +23,9 @@ pub(super) struct Node {
 /// The id of a node; of none before the first.
 pub(super) fn node_id(node: Option<Node>) -> String {
     match node {
-        Some(Node { number, name }) => format!("run-{name}-{number}"),
+        Some(Node { number, name }) => {
+            ["run-", name, "-", Decimal::new(number.into()).as_str()].concat()
+        }
         None => "run-0".to_string(),
     }
 }

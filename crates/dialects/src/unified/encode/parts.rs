@@ -8,9 +8,12 @@ use polyloop_session::policy::Mode;
 use polyloop_session::{ItemId, Seq, Stream};
 
 use crate::conn::{Message, Out};
-use crate::ids::Ids;
+use crate::cursor::{letter, push_number};
 use crate::unified::wire::{Head, SessionInfo, Status, Told};
 use crate::{Insert, to_json};
+
+/// Enough for most ids, with the mark of their session.
+const ID_BYTES: usize = 48;
 
 /// The messages of one entry.
 pub(super) struct Parts<'o, 's> {
@@ -30,7 +33,7 @@ impl<'o, 's> Parts<'o, 's> {
     }
 
     pub(super) fn tell<T: Told>(&mut self, own: &T) {
-        let text = body(&self.next_id(), own, self.out);
+        let text = body(self.next_id(), own, self.out);
         self.part += 1;
         self.out.message(text);
     }
@@ -38,7 +41,7 @@ impl<'o, 's> Parts<'o, 's> {
     /// The mode, in the word of each connection.
     pub(super) fn tell_mode(&mut self, mode: Mode) {
         let own = SessionInfo { permission_mode: Some(""), ..SessionInfo::new(Status::Active) };
-        let text = body(&self.next_id(), &own, self.out);
+        let text = body(self.next_id(), &own, self.out);
         self.part += 1;
         let between_quotes = text.len().saturating_sub(1);
         let inserts = vec![(between_quotes, Insert::Mode(mode))];
@@ -47,7 +50,12 @@ impl<'o, 's> Parts<'o, 's> {
 }
 
 pub(super) fn entry_id(seq: Seq, part: u32) -> String {
-    format!("evt-{seq}-{part}")
+    let mut id = String::with_capacity(ID_BYTES);
+    id.push_str("evt-");
+    push_number(&mut id, seq.0);
+    id.push('-');
+    push_number(&mut id, part.into());
+    id
 }
 
 /// Characters of an item.
@@ -56,21 +64,22 @@ pub(super) fn stream<T: Told>(
     own: &T,
     out: &mut Out<'_>,
 ) {
-    let letter = match stream {
-        Stream::Text => 't',
-        Stream::Args => 'a',
-        Stream::Output => 'o',
-    };
-    let text = body(&format!("evt-{item}{letter}{offset}"), own, out);
+    let mut id = String::with_capacity(ID_BYTES);
+    id.push_str("evt-");
+    push_number(&mut id, item.0.0);
+    id.push(letter(stream));
+    push_number(&mut id, offset);
+    let text = body(id, own, out);
     out.streamed(text);
 }
 
 /// A message as JSON without its closing brace, unless nobody reads it.
-pub(super) fn body<T: Told>(id: &str, own: &T, out: &Out<'_>) -> String {
+pub(super) fn body<T: Told>(mut id: String, own: &T, out: &Out<'_>) -> String {
     if out.is_muted() {
         return String::new();
     }
-    let id = format!("{id}-{}", Ids::new(Some(out.session())).tag());
+    id.push('-');
+    id.push_str(out.tag());
     let mut text = to_json(&Head { kind: T::TYPE, id: &id, session_id: None, own });
     text.pop();
     text

@@ -80,7 +80,7 @@ impl UnifiedEncoder {
     pub(super) fn tell_queue(&mut self, out: &mut Out<'_>) {
         let waiting = self.queued.iter_mut().filter(|(_, queued)| queued.waits && !queued.read);
         for (id, queued) in waiting {
-            let text = body(&entry_id(id.0, 0), &queued.told(*id), out);
+            let text = body(entry_id(id.0, 0), &queued.told(*id), out);
             out.message(text);
             queued.read = !out.is_muted();
         }

@@ -98,19 +98,19 @@ impl UnifiedEncoder {
                 let (tool_name, tool_use_id) = (unified_name(name), ToolId(wait.item));
                 let input = Json::new(&request::arguments(&proposal.args));
                 let own = ControlRequest { request_id, tool_name, tool_use_id, input, context };
-                body(&event_id, &own, out)
+                body(event_id, &own, out)
             }
             Ask::Question { questions } => {
                 let questions = &request::questions(questions);
                 let questions = questions.iter().map(AskedQuestion::of).collect();
                 let own = AskUserQuestion { tool_id: request_id, request_id, questions };
-                body(&event_id, &own, out)
+                body(event_id, &own, out)
             }
             Ask::Plan { plan, path } => {
                 let plan_file_path = path.as_deref().map(shown::command);
                 let plan = shown::prose(plan);
                 let own = ExitPlanMode { tool_id: request_id, request_id, plan_file_path, plan };
-                body(&event_id, &own, out)
+                body(event_id, &own, out)
             }
         };
         out.request(id, text);
