@@ -9,7 +9,8 @@ use polyloop_session::event::{Adopted, Stop, Work};
 use polyloop_session::item::Part;
 use polyloop_session::wait::{Answer, Then};
 use polyloop_session::{Event, ItemId, LogEntry, Seq, SessionId, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::encode::{AgentloopEncoder, reply_payload};
@@ -103,9 +104,10 @@ impl FileEncoder {
 
     /// What a client sent that made this entry, in this dialect's words, whoever sent it.
     fn incoming(&self, entry: &LogEntry) -> Option<Value> {
-        let id = self.ids.id(IdKind::Entry(0x100), entry.seq);
-        let message =
-            |kind: &str, payload: Value| Some(json!({"id": id, "type": kind, "payload": payload}));
+        let id = || self.ids.id(IdKind::Entry(0x100), entry.seq);
+        let message = |kind: &str, payload: Value| {
+            Some(json!({"id": id(), "type": kind, "payload": payload}))
+        };
         match &entry.event {
             Event::SessionCreated { .. } => Some(json!({"event": "session_started"})),
             Event::MessageQueued { content, client_ref, .. } => {
@@ -116,7 +118,7 @@ impl FileEncoder {
                     }
                 };
                 let content: Vec<Value> = content.iter().map(part).collect();
-                let id = client_ref.as_deref().unwrap_or(&id);
+                let id = client_ref.as_deref().map_or_else(id, str::to_string);
                 let item = json!({"type": "message", "role": "user", "content": content});
                 let payload = json!({"input": [item]});
                 Some(json!({"id": id, "type": "user_input", "payload": payload}))
@@ -141,7 +143,7 @@ impl FileEncoder {
                 message("approval_response", json!({"review": "explain"}))
             }
             Event::TurnStarted { work: Work::Compact { .. }, .. } => {
-                Some(json!({"id": id, "type": "manual_compact"}))
+                Some(json!({"id": id(), "type": "manual_compact"}))
             }
             Event::TurnStopping { reason: Stop::Interrupted { reason, .. } } => {
                 message("interrupt", json!({"reason": reason}))
@@ -231,6 +233,34 @@ fn ended(fields: &Fields) -> String {
 
 /// Reads one line. `blob` finds the text of a file that the line names.
 pub fn read_line(line: &str, blob: &dyn Fn(&str) -> Option<String>) -> Line {
+    read_plain(line).unwrap_or_else(|| read_any(line, blob))
+}
+
+/// Most lines are ours, with nothing to put back, and need no second look. `None` for all others,
+/// whatever they are.
+fn read_plain(line: &str) -> Option<Line> {
+    #[derive(Deserialize)]
+    struct Plain<'a> {
+        timestamp: &'a str,
+        seq: u64,
+        #[serde(borrow)]
+        event: Option<&'a RawValue>,
+    }
+    if [refer::IN, refer::BLOB, "\"audit\""].iter().any(|word| line.contains(word)) {
+        return None;
+    }
+    let Plain { timestamp, seq, event } = serde_json::from_str(line).ok()?;
+    let (seq, at) = (Seq(seq), parse_iso(timestamp)?);
+    match event {
+        Some(event) => {
+            let event = serde_json::from_str(event.get()).ok()?;
+            Some(Line::Entry(LogEntry { seq, at, event }))
+        }
+        None => (!line.contains("\"event\"")).then_some(Line::More { seq }),
+    }
+}
+
+fn read_any(line: &str, blob: &dyn Fn(&str) -> Option<String>) -> Line {
     let damaged = |seq, why: &str| Line::Damaged { seq, why: why.to_string() };
     let mut fields: Map<String, Value> = match serde_json::from_str(line) {
         Ok(fields) => fields,
@@ -254,7 +284,8 @@ pub fn read_line(line: &str, blob: &dyn Fn(&str) -> Option<String>) -> Line {
     let Some(mut event) = fields.remove("event") else { return Line::More { seq } };
     let Some(at) = at else { return damaged(Some(seq), "no timestamp") };
     let mut data = fields.remove("message_data").unwrap_or_default();
-    let found = refer::restore(&mut data, blob) && refer::restore(&mut event, blob);
+    let names_files = line.contains(refer::BLOB);
+    let found = !names_files || refer::restore(&mut data, blob) && refer::restore(&mut event, blob);
     if !found {
         return damaged(Some(seq), "a file that holds one of its texts is missing");
     }
@@ -278,7 +309,7 @@ pub fn restored(line: &str, blob: &dyn Fn(&str) -> Option<String>) -> Option<Str
 
 /// The time a line was written, for lists.
 pub fn line_time(line: &str) -> Option<Timestamp> {
-    #[derive(serde::Deserialize)]
+    #[derive(Deserialize)]
     struct Timed<'a> {
         timestamp: &'a str,
     }

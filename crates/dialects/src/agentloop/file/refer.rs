@@ -4,44 +4,72 @@
 //! A pointer is a JSON pointer into `message_data`, or with a leading `@` into the event itself; a
 //! `#` steps into a text that is JSON itself.
 
+use std::fmt::Write;
+
 use polyloop_session::Seq;
 use serde_json::{Value, json};
 
 use super::{Blob, TEXT_IN_LINE_BYTES_MAX};
+
+/// Refers to the same text elsewhere.
+pub(super) const IN: &str = "$in";
+/// Names the file that a text stands in.
+pub(super) const BLOB: &str = "$blob";
+/// How a pointer into the event itself begins.
+const OWN: &str = "@";
 
 /// Shorter texts are cheaper to repeat than to refer to.
 const REFERRED_BYTES_MIN: usize = 128;
 
 /// Replaces texts of the event that stand in the message, or earlier in the event.
 pub(super) fn shorten(event: &mut Value, data: &Value) {
-    let mut known = Vec::new();
-    collect(data, "", &mut known);
-    let inside = event.clone();
-    let mut own = Vec::new();
-    collect(&inside, "@", &mut own);
-    replace(event, "@", &known, &own);
+    if !holds_long(event) {
+        return;
+    }
+    let (mut known, mut own) = (Vec::new(), Vec::new());
+    collect(data, &mut String::new(), &mut known);
+    collect(event, &mut OWN.to_string(), &mut own);
+    replace(event, &mut OWN.to_string(), &known, &own);
 }
 
-fn collect(value: &Value, at: &str, known: &mut Vec<(String, String)>) {
+/// Whether there is anything to shorten; in most events there is not.
+fn holds_long(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.len() >= REFERRED_BYTES_MIN,
+        Value::Array(items) => items.iter().any(holds_long),
+        Value::Object(fields) => fields.values().any(holds_long),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Goes one step further into a value; the place is as before when that is done.
+fn inside(at: &mut String, step: std::fmt::Arguments<'_>, go: impl FnOnce(&mut String)) {
+    let before = at.len();
+    let _ = at.write_fmt(step);
+    go(at);
+    at.truncate(before);
+}
+
+fn collect(value: &Value, at: &mut String, known: &mut Vec<(String, String)>) {
     match value {
         Value::String(text) if text.len() >= REFERRED_BYTES_MIN => {
             if text.starts_with('{')
                 && let Ok(inner) = serde_json::from_str::<Value>(text)
             {
-                collect(&inner, &format!("{at}#"), known);
+                inside(at, format_args!("#"), |at| collect(&inner, at, known));
             }
-            known.push((text.clone(), at.to_string()));
+            known.push((text.clone(), at.clone()));
         }
         Value::Array(items) => {
             for (index, item) in items.iter().enumerate() {
-                collect(item, &format!("{at}/{index}"), known);
+                inside(at, format_args!("/{index}"), |at| collect(item, at, known));
             }
         }
         Value::Object(fields) => {
             for (name, field) in fields {
                 // A name with a pointer's own signs in it cannot be pointed to.
                 if !name.contains(['/', '~', '#']) {
-                    collect(field, &format!("{at}/{name}"), known);
+                    inside(at, format_args!("/{name}"), |at| collect(field, at, known));
                 }
             }
         }
@@ -49,7 +77,12 @@ fn collect(value: &Value, at: &str, known: &mut Vec<(String, String)>) {
     }
 }
 
-fn replace(value: &mut Value, at: &str, known: &[(String, String)], own: &[(String, String)]) {
+fn replace(
+    value: &mut Value,
+    at: &mut String,
+    known: &[(String, String)],
+    own: &[(String, String)],
+) {
     match value {
         Value::String(text) if text.len() >= REFERRED_BYTES_MIN => {
             let in_data = known.iter().find(|(other, _)| other == text);
@@ -57,17 +90,17 @@ fn replace(value: &mut Value, at: &str, known: &[(String, String)], own: &[(Stri
             let mut before = own.iter().take_while(|(_, place)| place != at);
             let found = in_data.or_else(|| before.find(|(other, _)| other == text));
             if let Some((_, place)) = found {
-                *value = json!({"$in": place});
+                *value = json!({IN: place});
             }
         }
         Value::Array(items) => {
             for (index, item) in items.iter_mut().enumerate() {
-                replace(item, &format!("{at}/{index}"), known, own);
+                inside(at, format_args!("/{index}"), |at| replace(item, at, known, own));
             }
         }
         Value::Object(fields) => {
             for (name, field) in fields {
-                replace(field, &format!("{at}/{name}"), known, own);
+                inside(at, format_args!("/{name}"), |at| replace(field, at, known, own));
             }
         }
         _ => {}
@@ -76,13 +109,29 @@ fn replace(value: &mut Value, at: &str, known: &[(String, String)], own: &[(Stri
 
 /// Puts the texts back that `shorten` took out.
 pub(super) fn lengthen(event: &mut Value, data: &Value) {
-    let shortened = event.clone();
+    // What it refers to in itself must be found where it stood.
+    let shortened = refers_to_itself(event).then(|| event.clone()).unwrap_or_default();
     fill(event, data, &shortened);
 }
 
+/// Where a shortened text stands.
+fn place_of(value: &Value) -> Option<&str> {
+    value.as_object().filter(|fields| fields.len() == 1)?.get(IN)?.as_str()
+}
+
+fn refers_to_itself(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.iter().any(refers_to_itself),
+        Value::Object(fields) => {
+            place_of(value).is_some_and(|place| place.starts_with(OWN))
+                || fields.values().any(refers_to_itself)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
 fn fill(value: &mut Value, data: &Value, event: &Value) {
-    let place = value.as_object().filter(|o| o.len() == 1).and_then(|o| o.get("$in"));
-    if let Some(place) = place.and_then(Value::as_str) {
+    if let Some(place) = place_of(value) {
         if let Some(text) = look(place, data, event) {
             *value = Value::String(text);
         }
@@ -96,7 +145,7 @@ fn fill(value: &mut Value, data: &Value, event: &Value) {
 }
 
 fn look(place: &str, data: &Value, event: &Value) -> Option<String> {
-    let (root, place) = match place.strip_prefix('@') {
+    let (root, place) = match place.strip_prefix(OWN) {
         Some(place) => (event, place),
         None => (data, place),
     };
@@ -123,7 +172,7 @@ pub(super) fn extract(value: &mut Value, seq: Seq, blobs: &mut Vec<Blob>) {
                     name
                 }
             };
-            *value = json!({"$blob": name, "bytes": bytes});
+            *value = json!({BLOB: name, "bytes": bytes});
         }
         Value::Array(items) => items.iter_mut().for_each(|item| extract(item, seq, blobs)),
         Value::Object(fields) => {
@@ -136,7 +185,7 @@ pub(super) fn extract(value: &mut Value, seq: Seq, blobs: &mut Vec<Blob>) {
 /// The name of the file that a value stands for, and how long its text is.
 fn blob_name(value: &Value) -> Option<(&str, &Value)> {
     let fields = value.as_object()?;
-    Some((fields.get("$blob")?.as_str()?, fields.get("bytes")?))
+    Some((fields.get(BLOB)?.as_str()?, fields.get("bytes")?))
 }
 
 /// Puts very long texts back; false when one cannot be found, and the others are there.
