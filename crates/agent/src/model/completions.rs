@@ -11,6 +11,7 @@ use super::{Failure, Request, openai};
 mod calls;
 mod decode;
 mod encode;
+mod piece;
 mod thoughts;
 mod wire;
 

@@ -80,7 +80,7 @@ impl Parser {
                 rest = &rest[1..];
                 continue;
             }
-            let until = rest.iter().position(|b| matches!(b, b'\n' | b'\r')).unwrap_or(rest.len());
+            let until = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
             self.take(&rest[..until])?;
             if let Some(&end) = rest.get(until) {
                 self.after_cr = end == b'\r';

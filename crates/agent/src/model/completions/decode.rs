@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use super::NAME;
 use super::calls::{Calls, Piece};
+use super::piece;
 use super::thoughts::{Came, Field, Thought, thought};
 use crate::model::api::{Decode, Said};
 use crate::model::json::{self, Object};
@@ -63,6 +64,15 @@ impl Decode for Decoder {
     fn event(&mut self, event: &Event) -> Vec<Chunk> {
         if self.over {
             return Vec::new();
+        }
+        if event.name.is_empty()
+            && let Some(piece) = piece::read(&event.data)
+        {
+            if self.model != piece.model {
+                self.model = piece.model.into_owned();
+            }
+            self.say(piece.text.into_owned());
+            return std::mem::take(&mut self.chunks);
         }
         match openai::read(event) {
             Read::Nothing => {}
