@@ -38,21 +38,28 @@ impl Shared {
     }
 
     async fn read_on(&self, id: &SessionId) -> Result<Written, MessagesError> {
-        let mut mark = match self.store.mark(id).await? {
-            Some(mark) if !self.is_in_log(id, &mark).await? => {
-                if self.store.clear(id, mark).await? == Written::Raced {
+        let mut mark = self.store.mark(id).await?;
+        let mut page = match &mark {
+            None => self.log.read(id, Seq::NONE, Seq(u64::MAX)).await?,
+            // With the mark itself, which must stand where it stood.
+            Some(mark) => self.log.read(id, mark.seq.before(), Seq(u64::MAX)).await?,
+        };
+        if let Some(known) = mark.take() {
+            if page.first().is_some_and(|entry| Mark::of(entry) == known) {
+                page.remove(0);
+                mark = Some(known);
+            } else {
+                // The session was put away and another made under its name, or the end of its log
+                // was lost with the machine.
+                if self.store.clear(id, known).await? == Written::Raced {
                     return Ok(Written::Raced);
                 }
-                None
+                page = self.log.read(id, Seq::NONE, Seq(u64::MAX)).await?;
             }
-            mark => mark,
-        };
-        let mut after = mark.as_ref().map_or(Seq::NONE, |mark| mark.seq);
+        }
         let mut fold = Fold::default();
         loop {
-            let page = self.log.read(id, after, Seq(u64::MAX)).await?;
-            let Some(last) = page.last() else { return Ok(Written::Done) };
-            after = last.seq;
+            let Some(after) = page.last().map(|last| last.seq) else { return Ok(Written::Done) };
             for entry in &page {
                 if let Some(message) = fold.take(entry)
                     && let Some(content) = self.queued(id, message).await?
@@ -60,20 +67,15 @@ impl Shared {
                     fold.begun(entry.seq, content);
                 }
             }
-            let Some(batch) = fold.batch() else { continue };
-            let upto = Mark::of(&batch.upto);
-            let onto = mark.replace(upto.clone());
-            if self.store.write(id, onto, batch, upto).await? == Written::Raced {
-                return Ok(Written::Raced);
+            if let Some(batch) = fold.batch() {
+                let upto = Mark::of(&batch.upto);
+                let onto = mark.replace(upto.clone());
+                if self.store.write(id, onto, batch, upto).await? == Written::Raced {
+                    return Ok(Written::Raced);
+                }
             }
+            page = self.log.read(id, after, Seq(u64::MAX)).await?;
         }
-    }
-
-    /// Otherwise the session was put away and another made under its name, or the end of its log
-    /// was lost with the machine.
-    async fn is_in_log(&self, id: &SessionId, mark: &Mark) -> Result<bool, MessagesError> {
-        let found = self.log.read(id, mark.seq.before(), mark.seq).await?;
-        Ok(found.first().is_some_and(|entry| Mark::of(entry) == *mark))
     }
 
     async fn queued(

@@ -19,6 +19,9 @@ use super::{Store, lock};
 /// Sessions that nobody has open and whose places are kept in memory.
 const PLACED_SESSIONS_MAX: usize = 64;
 
+/// Newest entries of an open session whose places are all known: most who read on are near its end.
+const RECENT_ENTRIES: usize = 64;
+
 #[derive(Default)]
 pub(super) struct Known {
     all: HashMap<SessionId, Session>,
@@ -32,8 +35,24 @@ pub(super) struct Session {
     pub bytes: u64,
     /// Where some entries begin, in order; nothing where nobody has looked.
     pub places: Option<Vec<Place>>,
+    /// Where the newest entries begin, while a writer has the session open.
+    pub recent: VecDeque<Place>,
     /// A writer has the session open and keeps this up to date.
     pub leased: bool,
+}
+
+impl Session {
+    /// An entry was appended.
+    pub fn appended(&mut self, place: Place) {
+        let places = self.places.get_or_insert_default();
+        if place.counts_after(places.last()) {
+            places.push(place);
+        }
+        if self.recent.len() == RECENT_ENTRIES {
+            self.recent.pop_front();
+        }
+        self.recent.push_back(place);
+    }
 }
 
 impl Known {
@@ -69,6 +88,7 @@ impl Known {
     pub fn release(&mut self, id: &SessionId) {
         if let Some(session) = self.all.get_mut(id) {
             session.leased = false;
+            session.recent = VecDeque::new();
             self.used(id.clone());
         }
     }
@@ -156,7 +176,7 @@ impl Store {
             let _ = index::text(&file, &source)
                 .and_then(|text| index::write(&*self.disk, &index_path, &text));
         }
-        Ok(Session { summary, bytes, places: None, leased: false })
+        Ok(Session { summary, bytes, places: None, recent: VecDeque::new(), leased: false })
     }
 
     /// The last known place up to the entry or line that `is_before` says.
@@ -169,6 +189,8 @@ impl Store {
             let places = session.places.as_ref()?;
             let count = places.partition_point(&is_before);
             let place = count.checked_sub(1).and_then(|at| places.get(at)).copied();
+            let place =
+                session.recent.iter().rev().find(|place| is_before(place)).copied().or(place);
             Some(Near { place, bytes: session.bytes })
         };
         match self.with_known(id, find)? {
@@ -267,7 +289,8 @@ mod tests {
 
     fn session(id: &SessionId, leased: bool) -> Session {
         let places = Some(vec![Place { seq: Seq(1), line: 0, byte: 0 }]);
-        Session { summary: Summary::none(id), bytes: 1, places, leased }
+        let recent = VecDeque::new();
+        Session { summary: Summary::none(id), bytes: 1, places, recent, leased }
     }
 
     fn placed(known: &Known) -> usize {

@@ -110,7 +110,8 @@ fn load(store: &Arc<Store>, id: &SessionId, file: File) -> io::Result<Opened> {
     };
     let summary = pass.summary(id);
     let Pass { folded, last, places, bytes, .. } = pass;
-    let known = Session { summary, bytes, places: Some(places), leased: true };
+    let (places, recent) = (Some(places), Default::default());
+    let known = Session { summary, bytes, places, recent, leased: true };
     lock(&store.known).insert(id.clone(), known);
     let writer = FileWriter::new(store.clone(), id.clone(), file, journal, encoder, last, since);
     Ok(Opened { writer: Box::new(writer), folded, live })

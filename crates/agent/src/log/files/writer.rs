@@ -135,12 +135,9 @@ impl FileWriter {
                 known.summary.start = entries.first().map_or(known.summary.start, |e| e.at);
             }
             known.bytes = before + text.len() as u64;
-            let all = known.places.get_or_insert_default();
             for Place { seq, line, byte } in places {
-                let place = Place { seq, line: known.summary.lines + line, byte: before + byte };
-                if place.counts_after(all.last()) {
-                    all.push(place);
-                }
+                let line = known.summary.lines + line;
+                known.appended(Place { seq, line, byte: before + byte });
             }
             known.summary.lines += count;
             for entry in entries {
