@@ -1,10 +1,12 @@
 //! Measures a session of many events beside a new one (tests/blackbox/soak/long.py), what the ways
 //! to think earn and cost (crates/agent/benches/thinking.rs, tests/blackbox/soak/graph_time.py),
-//! what the page weighs and how smoothly it goes (tests/browser/budget.mjs), and the server under
-//! load beside a bare relay (tests/load).
+//! what the page weighs and how smoothly it goes (tests/browser/budget.mjs), the server under load
+//! beside a bare relay (tests/load), and how many instructions what happens often takes
+//! (tests/instructions).
 //!
 //! Asserts nothing of time: how fast a machine is says little about whether a change is right. The
-//! load fails where its floor is none, or where something was lost.
+//! load fails where its floor is none, or where something was lost; instructions where there are
+//! more of them than were kept.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,6 +14,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::ci;
+use crate::instructions::{self, Counts};
 use crate::place::{Place, show};
 use crate::steps::Steps;
 use crate::tools::{self, Install};
@@ -48,6 +51,9 @@ pub struct Options {
     /// Write what the load came to into docs/PERFORMANCE.md
     #[arg(long)]
     write_docs: bool,
+    /// Keep the instructions that were counted, for the next time
+    #[arg(long)]
+    update: bool,
     /// One part alone
     #[arg(long, value_enum)]
     only: Option<Only>,
@@ -65,12 +71,22 @@ enum Only {
     Page,
     /// The server under load, beside a bare relay: about 35 minutes for five runs
     Load,
+    /// Instructions of what happens often, and of a turn after a short and a long past
+    Instructions,
 }
 
 pub fn run(place: &Place, options: &Options) -> bool {
     let Options { entries, bytes, without_index, only, install, .. } = options;
     let wanted = |part| only.is_none_or(|only| only == part);
     let mut steps = Steps::new();
+    if wanted(Only::Instructions) {
+        let valgrind = steps.run("tools: programs", &[], || tools::system(place, install));
+        let counts = if options.update { Counts::Keep } else { Counts::Compare };
+        steps.run("instructions", &[valgrind], || instructions::count(place, counts));
+    }
+    if *only == Some(Only::Instructions) {
+        return steps.end();
+    }
     let built = steps.run("build", &[], || {
         let words = ["build", "--release", "--package", "polyloop", "--bins", "--examples"];
         show(&mut place.cargo(&words), BENCH_TIME_MAX)

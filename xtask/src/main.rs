@@ -7,6 +7,7 @@
 mod absences;
 mod bench;
 mod ci;
+mod instructions;
 mod limit;
 mod lines;
 mod place;

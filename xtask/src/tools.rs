@@ -72,6 +72,7 @@ const PROGRAMS: &[Program] = &[
     (&["setsid", "--version"], "util-linux"),
     (&["git", "--version"], "git"),
     (&["tmux", "-V"], "tmux"),
+    (&["valgrind", "--version"], "valgrind"),
 ];
 /// A hundred times as large as the others, and needed last.
 const BROWSER: &[Program] = &[(&["chromium", "--version"], "chromium")];
