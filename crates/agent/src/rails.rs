@@ -7,9 +7,9 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::runtime::{Builder, Handle};
 use tokio::task::JoinHandle;
@@ -171,9 +171,8 @@ mod tests {
     async fn sessions_stay_where_they_are_asked_for_until_that_is_unfair() {
         let rails = Rails::start(2).unwrap();
         let asked = rails.clone();
-        let all = rails.spawn(Which(1), async move {
-            (0..60).map(|_| asked.seat()).collect::<Vec<Seat>>()
-        });
+        let all = rails
+            .spawn(Which(1), async move { (0..60).map(|_| asked.seat()).collect::<Vec<Seat>>() });
         let all = all.await.unwrap();
         let on = |at| all.iter().filter(|seat| seat.which == Which(at)).count();
         assert!(all.iter().take(SESSIONS_APART_MAX).all(|seat| seat.which == Which(1)));
@@ -189,13 +188,19 @@ mod tests {
         let of = |which| {
             let each = each.clone();
             rails.spawn(which, async move {
-                (*each.get_or_init(Slot::here(), || std::thread::current().id()), std::thread::current().id())
+                (
+                    *each.get_or_init(Slot::here(), || std::thread::current().id()),
+                    std::thread::current().id(),
+                )
             })
         };
         let (first, first_thread) = of(Which(0)).await.unwrap();
         let (second, second_thread) = of(Which(1)).await.unwrap();
         assert_eq!((first, second), (first_thread, second_thread));
         assert_ne!(first, second);
-        assert_eq!(*each.get_or_init(Slot::here(), || std::thread::current().id()), std::thread::current().id());
+        assert_eq!(
+            *each.get_or_init(Slot::here(), || std::thread::current().id()),
+            std::thread::current().id()
+        );
     }
 }

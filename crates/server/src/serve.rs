@@ -116,7 +116,8 @@ pub async fn run(
     }
     let memories = kit.places.memories.clone();
     let sessions = Sessions::new(kit, todos);
-    let rails = Rails::start_all().map_err(|error| format!("no threads can be started: {error}"))?;
+    let rails =
+        Rails::start_all().map_err(|error| format!("no threads can be started: {error}"))?;
     sessions.run_on(rails);
     let broadcast = match config.chat_broadcast {
         ChatBroadcast::All => Broadcast::All,
@@ -258,7 +259,6 @@ async fn connection(
 pub struct Held(
     #[allow(dead_code, reason = "held for its drop")] Arc<tokio::sync::OwnedSemaphorePermit>,
 );
-
 
 async fn turn_away(mut stream: TcpStream) {
     use tokio::io::AsyncWriteExt;

@@ -7,6 +7,8 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
 use polyloop_agent::actor::Kit;
+use polyloop_agent::audit::Audit;
+use polyloop_agent::gate::{Capacity, Gates};
 use polyloop_agent::log::Log;
 use polyloop_agent::log::memory::Memory;
 use polyloop_agent::memories::Memories;
@@ -41,12 +43,12 @@ pub fn make(log: Arc<dyn Log>, messages: Messages, work: &Path) -> Kit {
         outputs: None,
         todos: None,
         memories: memories.of(None),
-        forbidden: Vec::new(),
+        forbidden: Vec::new().into(),
         rules: Default::default(),
         journal: None,
         command_time_max: LONG,
         sandbox: false,
-        helper: Helper::at("/nonexistent"),
+        helper: Helper::at("/nonexistent").into(),
         web: Reach::new(
             &Proxies::default(),
             PrivateAddresses::Refused,
@@ -65,6 +67,7 @@ pub fn make(log: Arc<dyn Log>, messages: Messages, work: &Path) -> Kit {
             role: "You are a careful agent.".into(),
             rules: "Be brief.".into(),
             own: None,
+            last: Arc::default(),
         },
         tools: tool::ALL.iter().map(|tool| tool.spec()).collect(),
         // The other one unpacks its tables while the first turns run.
@@ -80,6 +83,10 @@ pub fn make(log: Arc<dyn Log>, messages: Messages, work: &Path) -> Kit {
         approval_timeout: None,
         sleep_after: LONG,
         auto_resume: false,
+        gates: Gates::new(Capacity::default()),
+        awake_sessions_max: 0,
+        meter: Arc::default(),
+        audit: Audit::default(),
     }
 }
 

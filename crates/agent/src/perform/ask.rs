@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use futures_util::{FutureExt, StreamExt};
 use futures_util::stream::{self, BoxStream};
+use futures_util::{FutureExt, StreamExt};
 use polyloop_session::event::Level;
 use polyloop_session::history::{AssistantPart, Message, Prompt};
 use polyloop_session::item::{ItemKind, Opaque, Usage};
