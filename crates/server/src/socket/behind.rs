@@ -17,7 +17,7 @@ use crate::view::{DialectKind, DialectView};
 
 /// What catching up came to, for now.
 pub(super) enum Caught {
-    Some(Catching, Batch),
+    Some(Box<Catching>, Batch),
     All(Subscription<Frame>),
     Failed(String),
 }
@@ -29,11 +29,11 @@ pub(super) struct Catching {
 }
 
 impl Catching {
-    pub(super) fn go_on(self) -> BoxFuture<'static, Caught> {
+    pub(super) fn go_on(self: Box<Self>) -> BoxFuture<'static, Caught> {
         self.next().boxed()
     }
 
-    async fn next(mut self) -> Caught {
+    async fn next(mut self: Box<Self>) -> Caught {
         match self.catch_up.next().await {
             Ok(Some(batch)) => Caught::Some(self, batch),
             Ok(None) => Caught::All(self.subscription),
@@ -57,7 +57,7 @@ pub(super) fn catch_up(
         };
         let moment = Moment { head, from, live, waiting };
         let catch_up = CatchUp::new(dialect, &handle, moment, Some(cursor));
-        Catching { catch_up, subscription }.next().await
+        Box::new(Catching { catch_up, subscription }).next().await
     }
     .boxed()
 }
