@@ -80,7 +80,7 @@ pub fn run(place: &Place, options: &Options) -> bool {
     let wanted = |part| only.is_none_or(|only| only == part);
     let mut steps = Steps::new();
     if wanted(Only::Instructions) {
-        let valgrind = steps.run("tools: programs", &[], || tools::system(place, install));
+        let valgrind = steps.run("tools: valgrind", &[], || tools::valgrind(place, install));
         let counts = if options.update { Counts::Keep } else { Counts::Compare };
         steps.run("instructions", &[valgrind], || instructions::count(place, counts));
     }

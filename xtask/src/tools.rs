@@ -72,10 +72,11 @@ const PROGRAMS: &[Program] = &[
     (&["setsid", "--version"], "util-linux"),
     (&["git", "--version"], "git"),
     (&["tmux", "-V"], "tmux"),
-    (&["valgrind", "--version"], "valgrind"),
 ];
 /// A hundred times as large as the others, and needed last.
 const BROWSER: &[Program] = &[(&["chromium", "--version"], "chromium")];
+/// Counts instructions.
+const VALGRIND: &[Program] = &[(&["valgrind", "--version"], "valgrind")];
 
 type Program = (&'static [&'static str], &'static str);
 
@@ -86,6 +87,10 @@ pub fn system(place: &Place, install: &Install) -> Result<(), String> {
 
 pub fn browser(place: &Place, install: &Install) -> Result<(), String> {
     programs(BROWSER, place, install)
+}
+
+pub fn valgrind(place: &Place, install: &Install) -> Result<(), String> {
+    programs(VALGRIND, place, install)
 }
 
 /// All packages and programs that nothing needs before the server is built.

@@ -77,7 +77,9 @@ mod tests {
 
     #[test]
     fn every_likely_day_is_what_the_calendar_says() {
-        for day in 0..LIKELY_END_MS / DAY_MS {
+        // All of the 400 years after which the calendar repeats itself, and some of what follows.
+        let (cycle, end) = (146_097, LIKELY_END_MS / DAY_MS);
+        for day in (0..cycle).chain((cycle..end).step_by(997)) {
             // Another time of day each.
             let ms = day * DAY_MS + (day * 7_919_017) % DAY_MS;
             let time = jiff::Timestamp::from_millisecond(ms).unwrap();
