@@ -57,7 +57,7 @@ impl Tool for Batch {
             },
             "required": ["calls"],
         });
-        ToolSpec { name: NAME, description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: NAME, description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     fn may_read(&self) -> bool {

@@ -103,9 +103,10 @@ impl FileEncoder {
 
     /// What a client sent that made this entry, in this dialect's words, whoever sent it.
     fn incoming(&self, entry: &LogEntry) -> Option<Value> {
-        let id = self.ids.id(IdKind::Entry(0x100), entry.seq);
-        let message =
-            |kind: &str, payload: Value| Some(json!({"id": id, "type": kind, "payload": payload}));
+        let id = || self.ids.id(IdKind::Entry(0x100), entry.seq);
+        let message = |kind: &str, payload: Value| {
+            Some(json!({"id": id(), "type": kind, "payload": payload}))
+        };
         match &entry.event {
             Event::SessionCreated { .. } => Some(json!({"event": "session_started"})),
             Event::MessageQueued { content, client_ref, .. } => {
@@ -116,7 +117,7 @@ impl FileEncoder {
                     }
                 };
                 let content: Vec<Value> = content.iter().map(part).collect();
-                let id = client_ref.as_deref().unwrap_or(&id);
+                let id = client_ref.as_deref().map_or_else(id, str::to_owned);
                 let item = json!({"type": "message", "role": "user", "content": content});
                 let payload = json!({"input": [item]});
                 Some(json!({"id": id, "type": "user_input", "payload": payload}))
@@ -141,7 +142,7 @@ impl FileEncoder {
                 message("approval_response", json!({"review": "explain"}))
             }
             Event::TurnStarted { work: Work::Compact { .. }, .. } => {
-                Some(json!({"id": id, "type": "manual_compact"}))
+                Some(json!({"id": id(), "type": "manual_compact"}))
             }
             Event::TurnStopping { reason: Stop::Interrupted { reason, .. } } => {
                 message("interrupt", json!({"reason": reason}))
