@@ -96,7 +96,7 @@ impl Counted {
     /// They are the same for every session of a server.
     fn of_tools(&self, tools: &[ToolSpec]) -> u64 {
         let schema = |tool: &ToolSpec| {
-            let text = format!("{} {} {}", tool.name, tool.description, tool.parameters.json());
+            let text = format!("{} {} {}", tool.name, &*tool.description, tool.parameters.json());
             self.with.count(&text)
         };
         *self.tools.get_or_init(|| tools.iter().map(schema).sum())

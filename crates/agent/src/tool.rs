@@ -51,14 +51,14 @@ pub mod web_fetcher;
 pub mod write_file;
 
 pub use files::TEXT_BYTES_MAX;
-pub use schema::Schema;
+pub use schema::{Schema, Words};
 pub use touches::Touches;
 
 /// What a tool tells the model about itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolSpec {
     pub name: &'static str,
-    pub description: &'static str,
+    pub description: Words,
     /// JSON Schema of the arguments.
     pub parameters: Schema,
 }

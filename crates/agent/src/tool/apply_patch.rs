@@ -40,7 +40,11 @@ impl Tool for ApplyPatch {
             },
             "required": ["patch"],
         });
-        ToolSpec { name: "apply_patch", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec {
+            name: "apply_patch",
+            description: DESCRIPTION.into(),
+            parameters: parameters.into(),
+        }
     }
 
     /// An error depends on the patch alone, so that `run` gives the same one. What depends on the

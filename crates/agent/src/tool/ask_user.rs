@@ -60,7 +60,11 @@ impl Tool for AskUser {
             },
             "required": ["questions"],
         });
-        ToolSpec { name: "ask_user", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec {
+            name: "ask_user",
+            description: DESCRIPTION.into(),
+            parameters: parameters.into(),
+        }
     }
 
     fn judge<'a>(&'a self, args: &'a str, _: &'a Place) -> BoxFuture<'a, Result<Judgement, Text>> {

@@ -69,7 +69,7 @@ impl Tool for Bash {
             },
             "required": ["command"],
         });
-        ToolSpec { name: "bash", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: "bash", description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     fn may_read(&self) -> bool {

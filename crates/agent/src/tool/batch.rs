@@ -57,7 +57,7 @@ impl Tool for Batch {
             },
             "required": ["calls"],
         });
-        ToolSpec { name: NAME, description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: NAME, description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     fn starts_processes(&self, args: &str) -> bool {

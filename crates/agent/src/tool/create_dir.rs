@@ -30,7 +30,11 @@ impl Tool for CreateDir {
             },
             "required": ["path"],
         });
-        ToolSpec { name: "create_dir", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec {
+            name: "create_dir",
+            description: DESCRIPTION.into(),
+            parameters: parameters.into(),
+        }
     }
 
     fn judge<'a>(

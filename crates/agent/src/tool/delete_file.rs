@@ -47,7 +47,11 @@ impl Tool for DeleteFile {
             },
             "required": ["path"],
         });
-        ToolSpec { name: "delete_file", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec {
+            name: "delete_file",
+            description: DESCRIPTION.into(),
+            parameters: parameters.into(),
+        }
     }
 
     fn judge<'a>(

@@ -40,7 +40,7 @@ impl Tool for Edit {
         if let Some(Value::Array(required)) = parameters.get_mut("required") {
             required.insert(0, "path".into());
         }
-        ToolSpec { name: "edit", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: "edit", description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     fn judge<'a>(

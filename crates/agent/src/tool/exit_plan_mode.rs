@@ -39,7 +39,11 @@ impl Tool for ExitPlanMode {
             },
             "required": ["plan"],
         });
-        ToolSpec { name: "exit_plan_mode", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec {
+            name: "exit_plan_mode",
+            description: DESCRIPTION.into(),
+            parameters: parameters.into(),
+        }
     }
 
     fn judge<'a>(&'a self, args: &'a str, _: &'a Place) -> BoxFuture<'a, Result<Judgement, Text>> {

@@ -63,7 +63,7 @@ impl Tool for Glob {
             },
             "required": ["pattern"],
         });
-        ToolSpec { name: "glob", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: "glob", description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     fn may_read(&self) -> bool {

@@ -64,7 +64,7 @@ impl Tool for Grep {
             },
             "required": ["pattern"],
         });
-        ToolSpec { name: "grep", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: "grep", description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     fn may_read(&self) -> bool {

@@ -20,7 +20,7 @@ pub struct ListMemories;
 impl Tool for ListMemories {
     fn spec(&self) -> ToolSpec {
         let parameters = serde_json::json!({ "type": "object", "properties": {} });
-        ToolSpec { name: NAME, description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: NAME, description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     fn may_read(&self) -> bool {

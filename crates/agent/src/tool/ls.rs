@@ -60,7 +60,7 @@ impl Tool for Ls {
                 },
             },
         });
-        ToolSpec { name: "ls", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: "ls", description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     fn may_read(&self) -> bool {

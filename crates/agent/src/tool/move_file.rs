@@ -39,7 +39,11 @@ impl Tool for MoveFile {
             },
             "required": ["source", "target"],
         });
-        ToolSpec { name: "move_file", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec {
+            name: "move_file",
+            description: DESCRIPTION.into(),
+            parameters: parameters.into(),
+        }
     }
 
     fn judge<'a>(

@@ -34,7 +34,11 @@ impl Tool for MultiEdit {
             },
             "required": ["path", "edits"],
         });
-        ToolSpec { name: "multiedit", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec {
+            name: "multiedit",
+            description: DESCRIPTION.into(),
+            parameters: parameters.into(),
+        }
     }
 
     fn judge<'a>(

@@ -52,7 +52,7 @@ impl Tool for Read {
             },
             "required": ["path"],
         });
-        ToolSpec { name: "read", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: "read", description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     fn may_read(&self) -> bool {

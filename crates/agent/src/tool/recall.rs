@@ -33,7 +33,7 @@ impl Tool for Recall {
             "properties": { "key": { "type": "string", "description": KEY_HELP } },
             "required": ["key"],
         });
-        ToolSpec { name: NAME, description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: NAME, description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     fn may_read(&self) -> bool {

@@ -43,7 +43,7 @@ impl Tool for Remember {
             },
             "required": ["key", "value"],
         });
-        ToolSpec { name: NAME, description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: NAME, description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     fn judge<'a>(

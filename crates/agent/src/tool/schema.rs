@@ -1,7 +1,8 @@
-//! What a tool's arguments look like, as JSON Schema: a text that is written once, since it goes
-//! into every request of every session.
+//! What a tool says of itself, and what its arguments look like, as JSON that is written once: it
+//! goes into every request of every session.
 
 use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
@@ -45,5 +46,45 @@ impl PartialEq for Schema {
 impl fmt::Debug for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.json())
+    }
+}
+
+/// A text that is at hand as JSON too. Cheap to clone and to write.
+#[derive(Clone)]
+pub struct Words {
+    text: &'static str,
+    json: Arc<RawValue>,
+}
+
+impl From<&'static str> for Words {
+    fn from(text: &'static str) -> Words {
+        // A text can always be written.
+        Words { text, json: to_raw_value(text).unwrap_or_default().into() }
+    }
+}
+
+impl Deref for Words {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        self.text
+    }
+}
+
+impl Serialize for Words {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.json.serialize(to)
+    }
+}
+
+impl PartialEq for Words {
+    fn eq(&self, other: &Words) -> bool {
+        self.text == other.text
+    }
+}
+
+impl fmt::Debug for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.text, f)
     }
 }

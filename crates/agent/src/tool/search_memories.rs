@@ -36,7 +36,7 @@ impl Tool for SearchMemories {
                 },
             },
         });
-        ToolSpec { name: NAME, description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: NAME, description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     fn may_read(&self) -> bool {

@@ -25,7 +25,7 @@ impl Tool for Skill {
             "properties": { "name": { "type": "string", "description": "The skill's name." } },
             "required": ["name"],
         });
-        ToolSpec { name: NAME, description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: NAME, description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     fn may_read(&self) -> bool {

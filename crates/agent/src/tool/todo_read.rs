@@ -21,7 +21,11 @@ pub struct TodoRead;
 impl Tool for TodoRead {
     fn spec(&self) -> ToolSpec {
         let parameters = serde_json::json!({ "type": "object", "properties": {} });
-        ToolSpec { name: "todo_read", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec {
+            name: "todo_read",
+            description: DESCRIPTION.into(),
+            parameters: parameters.into(),
+        }
     }
 
     fn may_read(&self) -> bool {

@@ -41,7 +41,11 @@ impl Tool for TodoWrite {
             },
             "required": ["todos"],
         });
-        ToolSpec { name: "todo_write", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec {
+            name: "todo_write",
+            description: DESCRIPTION.into(),
+            parameters: parameters.into(),
+        }
     }
 
     fn judge<'a>(&'a self, args: &'a str, _: &'a Place) -> BoxFuture<'a, Result<Judgement, Text>> {

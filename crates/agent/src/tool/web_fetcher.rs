@@ -71,7 +71,7 @@ impl Tool for WebFetcher {
             },
             "required": ["url"],
         });
-        ToolSpec { name: NAME, description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec { name: NAME, description: DESCRIPTION.into(), parameters: parameters.into() }
     }
 
     /// Looks nothing up: a name that is asked for leaves the machine already.

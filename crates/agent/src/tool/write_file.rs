@@ -38,7 +38,11 @@ impl Tool for WriteFile {
             },
             "required": ["path", "content"],
         });
-        ToolSpec { name: "write_file", description: DESCRIPTION, parameters: parameters.into() }
+        ToolSpec {
+            name: "write_file",
+            description: DESCRIPTION.into(),
+            parameters: parameters.into(),
+        }
     }
 
     fn judge<'a>(

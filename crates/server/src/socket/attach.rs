@@ -266,7 +266,7 @@ pub(crate) fn store_complaint(why: &str) -> Complaint {
 pub fn tool_infos(specs: &[polyloop_agent::tool::ToolSpec]) -> std::sync::Arc<[ToolInfo]> {
     let info = |spec: &polyloop_agent::tool::ToolSpec| ToolInfo {
         name: spec.name.into(),
-        description: spec.description.into(),
+        description: (&*spec.description).into(),
         parameters: spec.parameters.value(),
     };
     specs.iter().map(info).collect()

@@ -90,7 +90,7 @@ fn may_think(messages: &[wire::Message<'_>]) -> bool {
 fn tools(request: &Request) -> (Vec<Tool<'_>>, Option<ToolChoice>) {
     let told = request.tools.iter().map(|spec| Tool {
         name: spec.name,
-        description: spec.description,
+        description: Some(&spec.description).filter(|words| !words.is_empty()),
         input_schema: Cow::Borrowed(&spec.parameters),
         cache_control: None,
     });
@@ -98,7 +98,7 @@ fn tools(request: &Request) -> (Vec<Tool<'_>>, Option<ToolChoice>) {
     let mut tool_choice = None;
     if tools.is_empty() {
         for name in used(&request.prompt) {
-            let (description, input_schema) = ("", Cow::Owned(json!({"type": "object"}).into()));
+            let (description, input_schema) = (None, Cow::Owned(json!({"type": "object"}).into()));
             tools.push(Tool { name, description, input_schema, cache_control: None });
             tool_choice = Some(ToolChoice::None);
         }

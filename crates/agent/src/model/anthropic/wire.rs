@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::model::json::Fields;
-use crate::tool::Schema;
+use crate::tool::{Schema, Words};
 
 /// What changes least comes first, so that requests begin alike.
 #[derive(Serialize)]
@@ -47,8 +47,8 @@ pub(super) enum ToolChoice {
 #[derive(Serialize)]
 pub(super) struct Tool<'a> {
     pub name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub description: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<&'a Words>,
     pub input_schema: Cow<'a, Schema>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_control: Option<CacheControl>,

@@ -102,8 +102,9 @@ fn content(parts: Vec<Part<'_>>) -> Content<'_> {
             Part::ImageUrl { .. } => None,
         })
         .collect();
-    match texts {
-        Some(texts) => Content::Text(texts.join(BETWEEN)),
+    match texts.as_deref() {
+        Some([text]) => Content::Text((*text).into()),
+        Some(texts) => Content::Text(texts.join(BETWEEN).into()),
         None => Content::Parts(parts),
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::model::json::Fields;
-use crate::tool::Schema;
+use crate::tool::{Schema, Words};
 
 #[derive(Serialize)]
 pub struct Request<'a> {
@@ -27,7 +27,7 @@ pub struct StreamOptions {
 #[derive(Serialize)]
 #[serde(tag = "type", content = "function", rename_all = "snake_case")]
 pub enum Tool<'a> {
-    Function { name: &'a str, description: &'a str, parameters: &'a Schema },
+    Function { name: &'a str, description: &'a Words, parameters: &'a Schema },
 }
 
 #[derive(Serialize)]
@@ -43,7 +43,7 @@ pub enum Message<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Content<'a> {
-    Text(String),
+    Text(Cow<'a, str>),
     Parts(Vec<Part<'a>>),
 }
 

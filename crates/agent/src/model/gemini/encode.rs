@@ -43,7 +43,7 @@ pub(super) fn body(request: &Request, model: &str, card: &Card) -> Vec<u8> {
 fn tools(request: &Request) -> Vec<Tools<'_>> {
     let declared = request.tools.iter().map(|spec| Declaration {
         name: spec.name,
-        description: spec.description,
+        description: &spec.description,
         parameters_json_schema: &spec.parameters,
     });
     let function_declarations: Vec<Declaration<'_>> = declared.collect();

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::model::json::Fields;
-use crate::tool::Schema;
+use crate::tool::{Schema, Words};
 
 /// What changes least comes first, so that requests begin alike.
 #[derive(Serialize)]
@@ -49,7 +49,7 @@ pub(super) struct Tools<'a> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct Declaration<'a> {
     pub name: &'a str,
-    pub description: &'a str,
+    pub description: &'a Words,
     /// Takes JSON Schema; `parameters` would take a dialect of it.
     pub parameters_json_schema: &'a Schema,
 }

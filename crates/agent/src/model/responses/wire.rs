@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::model::json::Fields;
-use crate::tool::Schema;
+use crate::tool::{Schema, Words};
 
 #[derive(Serialize)]
 pub struct Request<'a> {
@@ -38,7 +38,7 @@ pub struct Reasoning {
 pub enum Tool<'a> {
     Function {
         name: &'a str,
-        description: &'a str,
+        description: &'a Words,
         parameters: &'a Schema,
         /// Strict is the interface's default, and takes no optional arguments.
         strict: bool,

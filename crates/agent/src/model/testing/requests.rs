@@ -28,9 +28,10 @@ impl Interface {
             json!({"type": "object", "properties": properties, "required": [field]}).into()
         };
         let [bash, patch] = self.tools;
-        let bash = ToolSpec { name: "bash", description: bash, parameters: schema("command") };
+        let bash =
+            ToolSpec { name: "bash", description: bash.into(), parameters: schema("command") };
         let name = "apply_patch";
-        [bash, ToolSpec { name, description: patch, parameters: schema("patch") }].into()
+        [bash, ToolSpec { name, description: patch.into(), parameters: schema("patch") }].into()
     }
 
     pub fn request(&self, messages: Vec<Message>) -> Request {
