@@ -51,28 +51,24 @@ pub async fn serve(listener: TcpListener, plan: &Path) -> io::Result<()> {
         streams.push(stream);
     }
     let every = Duration::from_micros(plan.every_us);
-    let kinds = plan.kinds.iter().map(|kind| (kind.watchers, framed(&kind.frames))).collect();
-    std::thread::spawn(move || write(&mut streams, every, kinds))
-        .join()
-        .map_err(|_| io::Error::other("the writing thread broke"))??;
+    let kinds = plan.kinds.iter().map(|kind| (kind.watchers, framed(&kind.frames)));
+    let kinds: Vec<_> = kinds.collect();
+    // On this thread, whose processor time can be read as long as it lives.
+    write(&mut streams, every, &kinds)?;
     // It stays, to be looked at, until it is ended.
     std::future::pending().await
 }
 
 type Frames = Vec<Vec<u8>>;
 
-fn write(
-    streams: &mut [TcpStream],
-    every: Duration,
-    kinds: Vec<(usize, Frames)>,
-) -> io::Result<()> {
+fn write(streams: &mut [TcpStream], every: Duration, kinds: &[(usize, Frames)]) -> io::Result<()> {
     let began = Instant::now();
     let most = kinds.iter().map(|(_, frames)| frames.len()).max().unwrap_or(0);
     for turn in 0..most {
         let at = began + every * turn as u32;
         std::thread::sleep(at.saturating_duration_since(Instant::now()));
         let mut first = 0;
-        for (watchers, frames) in &kinds {
+        for (watchers, frames) in kinds {
             if let Some(frame) = frames.get(turn) {
                 for stream in &mut streams[first..first + watchers] {
                     stream.write_all(frame)?;
