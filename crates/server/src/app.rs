@@ -135,16 +135,20 @@ async fn guarded(app: Arc<App>, mut request: Request, next: Next, call: &mut Cal
         let token = query.get("token").unwrap_or_default();
         return page::token_taken(&app.guard.cookie_name(), token);
     }
-    if let Some(sender) =
-        if app.guard.wants_token() { Some(Sender::Token) } else { address(&request) }
-        && let Some(refused) = slowed(&app, sender, &mut request).await
-    {
-        return refused;
-    }
     let preflight = request.method() == Method::OPTIONS;
-    let mut response = match preflight {
-        true => StatusCode::NO_CONTENT.into_response(),
-        false => next.run(request).await,
+    // A preflight request shows no token, so it must not count against whoever has it.
+    let sender = match app.guard.wants_token() && !preflight {
+        true => Some(Sender::Token),
+        false => address(&request),
+    };
+    let refused = match sender {
+        Some(sender) => slowed(&app, sender, &mut request).await,
+        None => None,
+    };
+    let mut response = match refused {
+        Some(refused) => refused,
+        None if preflight => StatusCode::NO_CONTENT.into_response(),
+        None => next.run(request).await,
     };
     if let Some(origin) = passed.other_origin {
         share(response.headers_mut(), &origin, preflight);
