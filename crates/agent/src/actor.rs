@@ -234,7 +234,7 @@ pub(crate) struct Actor<V: View> {
     flushing: VecDeque<Flushing>,
     tally: Tally,
     spans: spans::Spans,
-    mailbox: mpsc::Receiver<Request<V>>,
+    mailbox: mpsc::Receiver<Box<Request<V>>>,
     performers: SelectAll<BoxStream<'static, Performed>>,
     running: HashMap<Seq, CancellationToken>,
     /// Where the running turn works.
@@ -269,7 +269,7 @@ impl<V: View> Actor<V> {
         birth: Birth,
         kit: Arc<Kit>,
         opened: Opened,
-        mailbox: mpsc::Receiver<Request<V>>,
+        mailbox: mpsc::Receiver<Box<Request<V>>>,
     ) -> Result<Actor<V>, LogError> {
         let Birth { id, kept, settings, by } = birth;
         let Opened { writer, folded, live } = opened;
@@ -391,7 +391,7 @@ impl<V: View> Actor<V> {
             let idle = self.audience.is_empty() && self.state.turn().is_none();
             tokio::select! {
                 request = self.mailbox.recv() => match request {
-                    Some(request) => match Box::pin(self.handle(request)).await? {
+                    Some(request) => match Box::pin(self.handle(*request)).await? {
                         Flow::GoOn => {}
                         Flow::End => return Ok(()),
                     },

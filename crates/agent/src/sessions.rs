@@ -40,7 +40,8 @@ type Slot<V> = Arc<tokio::sync::Mutex<Option<Running<V>>>>;
 
 /// A started actor.
 struct Running<V: View> {
-    mailbox: mpsc::Sender<Request<V>>,
+    /// Boxed, since room for many is kept for each session.
+    mailbox: mpsc::Sender<Box<Request<V>>>,
     /// Cancelled when the actor is gone and has let go of its files.
     gone: CancellationToken,
     /// It went in good order, so what it did not answer it did not do.
@@ -193,8 +194,8 @@ impl<V: View> Sessions<V> {
             let (reply, _) = oneshot::channel();
             let (turn, by) = (None, Who::via(DEPARTED_VIA));
             let command = Command::Interrupt { turn, reason: DEPARTED_REASON.into(), by };
-            let _ = running.mailbox.send(Request::Command { command, reply }).await;
-            let _ = running.mailbox.send(Request::Close).await;
+            let _ = running.mailbox.send(Box::new(Request::Command { command, reply })).await;
+            let _ = running.mailbox.send(Box::new(Request::Close)).await;
             running.gone.cancelled().await;
         }
         self.shared.kit.passing.remove(id);
@@ -298,7 +299,7 @@ impl<V: View> Sessions<V> {
     ) -> Result<Archived, CommandError> {
         if let Some(running) = slot.as_ref() {
             let (reply, answer) = oneshot::channel();
-            let sent = running.mailbox.send(Request::CloseIfIdle { reply }).await.is_ok();
+            let sent = running.mailbox.send(Box::new(Request::CloseIfIdle { reply })).await.is_ok();
             if sent && running.answered(answer).await == Some(false) {
                 return Ok(Archived::Active);
             }
@@ -328,7 +329,7 @@ impl<V: View> Sessions<V> {
         let mut ending = Vec::new();
         for slot in slots {
             let Some(running) = slot.lock().await.clone() else { continue };
-            let _ = running.mailbox.send(Request::Close).await;
+            let _ = running.mailbox.send(Box::new(Request::Close)).await;
             ending.push(running.gone);
         }
         for gone in ending {
@@ -538,7 +539,8 @@ impl<V: View> Handle<V> {
         let Some(slot) = slot else { return };
         let running = slot.lock().await.clone();
         if let Some(running) = running {
-            let _ = running.mailbox.try_send(Request::Audit { line: Box::new(line) });
+            let note = Request::Audit { line: Box::new(line) };
+            let _ = running.mailbox.try_send(Box::new(note));
         }
     }
 
@@ -555,7 +557,7 @@ impl<V: View> Handle<V> {
             let settings = self.settings.as_deref().cloned();
             let running = self.sessions.running(&self.id, &self.by, self.kept, settings).await?;
             let (reply, answer) = oneshot::channel();
-            if running.mailbox.send(request(reply)).await.is_err() {
+            if running.mailbox.send(Box::new(request(reply))).await.is_err() {
                 continue;
             }
             if let Some(answer) = running.answered(answer).await {

@@ -232,14 +232,14 @@ struct Pump {
 }
 
 impl Pump {
-    async fn run(self, mut subscription: Subscription<Frame>) {
+    async fn run(self, mut subscription: Subscription<Arc<Frame>>) {
         let mut place = None;
         let ending = loop {
             match subscription.next().await {
                 Ok(frame) => {
                     let at = frame.stamp().and_then(|stamp| Cursor::of_stamp(&stamp));
                     place = at.or(place);
-                    self.room.told(&self.session, frame);
+                    self.room.told(&self.session, Arc::unwrap_or_clone(frame));
                 }
                 Err(ending) => break ending,
             }

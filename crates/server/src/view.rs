@@ -26,7 +26,8 @@ impl Eq for DialectKind {}
 
 impl subscriber::View for DialectView {
     type Kind = DialectKind;
-    type Frame = Frame;
+    /// Shared: a queue has room for many, and a frame goes into many queues.
+    type Frame = Arc<Frame>;
 
     fn open(kind: DialectKind, session: &SessionId, at: Seq) -> DialectView {
         DialectView(View::new(kind.0, session, at))
@@ -40,11 +41,11 @@ impl subscriber::View for DialectView {
         self.0.recall(entry);
     }
 
-    fn see(&mut self, update: &Update) -> Vec<Frame> {
-        self.0.see(update)
+    fn see(&mut self, update: &Update) -> Vec<Arc<Frame>> {
+        self.0.see(update).into_iter().map(Arc::new).collect()
     }
 
-    fn frame_bytes(frame: &Frame) -> usize {
+    fn frame_bytes(frame: &Arc<Frame>) -> usize {
         frame.text.len()
     }
 }

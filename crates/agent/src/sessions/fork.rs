@@ -92,7 +92,7 @@ impl<V: View> Sessions<V> {
             };
             drop(slot);
             let (reply, answer) = oneshot::channel();
-            let sent = running.mailbox.send(Request::Shown { reply }).await.is_ok();
+            let sent = running.mailbox.send(Box::new(Request::Shown { reply })).await.is_ok();
             let shown = if sent { running.answered(answer).await } else { None };
             let Some((last, growths)) = shown else {
                 running.gone.cancelled().await;

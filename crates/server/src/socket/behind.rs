@@ -4,6 +4,8 @@
 //! pace at which it takes it, as for one who comes back; what grew meanwhile comes in one piece. So
 //! a slow client costs a queue and a page, however slow it is.
 
+use std::sync::Arc;
+
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use polyloop_agent::actor::Attached;
@@ -18,14 +20,14 @@ use crate::view::{DialectKind, DialectView};
 /// What catching up came to, for now.
 pub(super) enum Caught {
     Some(Box<Catching>, Batch),
-    All(Subscription<Frame>),
+    All(Subscription<Arc<Frame>>),
     Failed(String),
 }
 
 /// On the way.
 pub(super) struct Catching {
     catch_up: CatchUp,
-    subscription: Subscription<Frame>,
+    subscription: Subscription<Arc<Frame>>,
 }
 
 impl Catching {

@@ -1,6 +1,6 @@
 //! What the reading half hands to the writing half, and what it must know of what was written.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use polyloop_agent::sessions::Handle;
@@ -16,13 +16,13 @@ use crate::view::DialectView;
 
 pub(super) enum Outgoing {
     /// A frame of a session, and the room it takes in the queue until it is written.
-    Frame(SessionId, Frame, OwnedSemaphorePermit),
+    Frame(SessionId, Box<Frame>, OwnedSemaphorePermit),
     /// A frame that is about no session.
-    Plain(Frame, OwnedSemaphorePermit),
+    Plain(Box<Frame>, OwnedSemaphorePermit),
     /// Whatever is queued goes out.
     Flush,
     /// An answer, which gets the place of what was sent of its session before it.
-    Reply(Option<SessionId>, Frame),
+    Reply(Option<SessionId>, Box<Frame>),
     /// Goes on counting a run's events where the client left off.
     Count(SessionId, Option<TurnId>, u64),
     /// The connection's dialect is decided, and the session it named, if any.
@@ -45,7 +45,7 @@ pub(super) enum Outgoing {
 pub(super) struct Subscribed {
     pub session: SessionId,
     pub dialect: &'static dyn Dialect,
-    pub subscription: Subscription<Frame>,
+    pub subscription: Subscription<Arc<Frame>>,
     /// The stamp of what went before.
     pub place: Bytes,
     pub sight: Sight,

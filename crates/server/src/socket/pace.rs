@@ -111,7 +111,7 @@ impl Reader {
         self.replies += 1;
         let reply = Reply::Complaint(complaint);
         let frame = dialect.reply(session.as_ref(), self.replies, &reply);
-        self.send(Outgoing::Reply(session, frame)).await?;
+        self.send(Outgoing::Reply(session, Box::new(frame))).await?;
         Ok(true)
     }
 }

@@ -237,8 +237,8 @@ impl Reader {
         let room = self.room.clone().acquire_many_owned(kib.min(OUTGOING_KIB_MAX)).await;
         let room = room.map_err(|_| Gone)?;
         let outgoing = match session {
-            Some(session) => Outgoing::Frame(session.clone(), frame, room),
-            None => Outgoing::Plain(frame, room),
+            Some(session) => Outgoing::Frame(session.clone(), Box::new(frame), room),
+            None => Outgoing::Plain(Box::new(frame), room),
         };
         self.send(outgoing).await
     }
@@ -411,7 +411,7 @@ impl Reader {
             let id = handle.id().clone();
             handle.audit(move |at, last| audit_line(&id, at, last, &reply)).await;
         }
-        self.send(Outgoing::Reply(session.cloned(), frame)).await
+        self.send(Outgoing::Reply(session.cloned(), Box::new(frame))).await
     }
 
     /// What goes with the connection.

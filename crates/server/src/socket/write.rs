@@ -58,13 +58,13 @@ struct Stream {
 /// Where its frames come from.
 enum Source {
     /// As they are made.
-    Live(Subscription<Frame>),
+    Live(Subscription<Arc<Frame>>),
     /// From its log: more was made than was taken.
     Behind(BoxFuture<'static, Caught>),
 }
 
 impl Source {
-    fn ready(&mut self) -> Option<Frame> {
+    fn ready(&mut self) -> Option<Arc<Frame>> {
         match self {
             Source::Live(subscription) => subscription.ready(),
             Source::Behind(_) => None,
@@ -107,7 +107,7 @@ impl Known {
 
 /// What comes next from elsewhere.
 enum Next {
-    Stream(usize, Result<Frame, Ending>),
+    Stream(usize, Result<Arc<Frame>, Ending>),
     Caught(usize, Caught),
     Room(Option<Told>),
 }
@@ -199,13 +199,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
         match outgoing {
             Outgoing::Close(close) => return Err(End::Close(close)),
             Outgoing::Frame(session, frame, _room) => {
-                self.feed(&session, frame).await?;
+                self.feed(&session, *frame).await?;
                 self.flush().await?;
                 return self.see_run_end();
             }
             Outgoing::Plain(frame, _room) => self.put_now(Message::text(frame.text)).await?,
             Outgoing::Flush => self.flush().await?,
-            Outgoing::Reply(session, frame) => self.reply(session.as_ref(), frame).await?,
+            Outgoing::Reply(session, frame) => self.reply(session.as_ref(), *frame).await?,
             Outgoing::Count(session, turn, events) => {
                 self.known(&session).own.count_from(turn, events);
             }
@@ -290,7 +290,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
         }
     }
 
-    async fn next(&mut self, at: usize, next: Result<Frame, Ending>) -> Result<(), End> {
+    async fn next(&mut self, at: usize, next: Result<Arc<Frame>, Ending>) -> Result<(), End> {
         let mut frame = match next {
             Ok(frame) => Some(frame),
             Err(Ending::Behind) => {
@@ -302,7 +302,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Writer<S> {
         // Writes those that are ready behind it too, then flushes once.
         let mut written = 0;
         while let Some(one) = frame.take() {
-            self.feed_of(at, one).await?;
+            self.feed_of(at, Arc::unwrap_or_clone(one)).await?;
             written += 1;
             if written < FRAMES_TOGETHER_MAX {
                 frame = self.streams.get_mut(at).and_then(|stream| stream.source.ready());
