@@ -110,7 +110,7 @@ fn replace(
 /// Puts the texts back that `shorten` took out.
 pub(super) fn lengthen(event: &mut Value, data: &Value) {
     // What it refers to in itself must be found where it stood.
-    let shortened = refers_to_itself(event).then(|| event.clone()).unwrap_or_default();
+    let shortened = if refers_to_itself(event) { event.clone() } else { Value::Null };
     fill(event, data, &shortened);
 }
 
