@@ -147,6 +147,8 @@ impl Ground {
         command.env("OPENAI_BASE_URL", format!("http://{}/v1", self.model.address));
         command.env("SESSION_STORE_PATH", folder.join("store")).env("LOG_LEVEL", "error");
         command.env("MAX_CONNECTIONS", "50000").env("MAX_TURNS", "100000");
+        // Login shells read what is at home, which is somebody's own.
+        command.env("HOME", folder);
         command
     }
 
