@@ -95,7 +95,7 @@ pub fn count(meter: &Meter, runtime: &Runtime, dir: &Path) {
     runtime.block_on(sessions.close());
 }
 
-async fn turn(handle: &Handle<DialectView>, subscription: &mut Subscription<Frame>) {
+async fn turn(handle: &Handle<DialectView>, subscription: &mut Subscription<Arc<Frame>>) {
     let text = "What do the notes say?".into();
     let origin = Origin { who: Who::via("count"), can_approve: true, can_answer: true };
     let send = Send {
