@@ -12,6 +12,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -62,6 +63,21 @@ struct Store {
     index_bytes_min: u64,
 }
 
+/// How often, and how long apart, a store is asked for.
+const LOCK_TRIES_MAX: u32 = 50;
+const LOCK_TRY_EVERY: Duration = Duration::from_millis(20);
+
+/// A process that is just being started has a copy of what its parent holds until its own program
+/// begins: a store that was let go a moment ago may seem to be in use.
+fn take(lock: &File) -> bool {
+    (0..LOCK_TRIES_MAX).any(|tried| {
+        if tried > 0 {
+            std::thread::sleep(LOCK_TRY_EVERY);
+        }
+        lock.try_lock().is_ok()
+    })
+}
+
 fn make_dir(dir: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(DIR_MODE).create(dir)
 }
@@ -92,7 +108,7 @@ impl Files {
             .mode(FILE_MODE)
             .open(dir.join(LOCK_FILE))
             .map_err(|error| LogError::store(what(), error))?;
-        if lock.try_lock().is_err() {
+        if !take(&lock) {
             return Err(LogError::store(what(), "another server is using it"));
         }
         fork::sweep(dir).map_err(|error| LogError::store(what(), error))?;
