@@ -96,7 +96,8 @@ async fn who_leaves_early_takes_no_files_along() {
         let name = format!("s{n}");
         let handle = sessions.handle(id(&name), who());
         for _ in 0..3 {
-            assert!(handle.attach(Kind::new(), None, APPROVE, CLIENT).now_or_never().is_none());
+            // Whether it was quick enough to have an answer makes no difference.
+            drop(handle.attach(Kind::new(), None, APPROVE, CLIENT).now_or_never());
         }
         let mut client = Client::attach(handle, Kind::new()).await.unwrap();
         let hand = strings.hand();
