@@ -69,10 +69,11 @@ def test_a_client_that_reads_late_gets_everything_or_is_cut_off(t):
     assert numbers(text), "no gap in the end"
 
 
-def read_frames(stream):
-    """Text frames of a raw socket until a turn's end or a close; those frames and the code."""
+def read_frames(stream, last="agent_finished"):
+    """Messages of a raw socket until one of a type, a close or its end; those and the code."""
     frames, code, parts = [], None, b""
-    with contextlib.closing(stream), stream.makefile("rb") as data:
+    with contextlib.suppress(ConnectionResetError), contextlib.closing(stream), \
+            stream.makefile("rb") as data:
         stream.settimeout(WAIT_SECS)
         while head := data.read(2):
             length = head[1] & 0x7F
@@ -90,7 +91,7 @@ def read_frames(stream):
             if head[0] & 0x8F in (0x80, 0x81):
                 frames.append(json.loads(parts))
                 parts = b""
-                if frames[-1]["type"] == "agent_finished":
+                if frames[-1]["type"] == last:
                     break
     return frames, code
 

@@ -1,7 +1,6 @@
 """What is slow or waits costs those who wait, and nobody else: a disk, a client, a thousand
 approvals."""
 
-import json
 import os
 import threading
 import time
@@ -10,7 +9,7 @@ from disk import Disk
 from frames import said
 from harness import Options, eq, eventually
 from talk import spoken, talks
-from test_limits import never_reads
+from test_limits import never_reads, read_frames
 
 SLOW_SESSIONS = 12
 FLUSH_MS = 1500
@@ -135,7 +134,7 @@ def test_a_reader_that_comes_late_has_everything_in_fewer_pieces(t):
     slow = never_reads(server, "/unified?session_id=s1")
     client = server.client("/ws/s1")
     client.turn(f"stream: {chunks} 1000 0")
-    frames = text_frames(slow)
+    frames, _ = read_frames(slow, "turn_completed")
     pieces = [frame["text"] for frame in frames if frame["type"] == "assistant_message"]
     whole = "".join(f"{n:07} " for n in range(chunks * 1000 // 8))
     text = "".join(pieces)
@@ -153,7 +152,7 @@ def test_a_client_that_takes_nothing_is_let_go(t):
     count = 'polyloop_connections{dialect="unified"}'
     eq(metric(server, count), 1.0, "connections of unified")
     eventually(lambda: metric(server, count) == 0.0, "it is let go", secs=90)
-    frames = text_frames(slow)
+    frames, _ = read_frames(slow, "turn_completed")
     place = [frame["cursor"] for frame in frames if "cursor" in frame][-1]
     text = "".join(frame["text"] for frame in frames if frame["type"] == "assistant_message")
     back = server.client(f"/unified?session_id=s1&since={place}", checked=False)
@@ -166,29 +165,3 @@ def test_a_client_that_takes_nothing_is_let_go(t):
 def metric(server, name):
     lines = server.get("/metrics").text.splitlines()
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
-
-
-def text_frames(stream):
-    """The messages of a raw socket until a turn's end, a close or its end."""
-    frames, parts = [], b""
-    stream.settimeout(30)
-    with stream.makefile("rb") as data:
-        try:
-            while head := data.read(2):
-                length = head[1] & 0x7F
-                if length > 125:
-                    length = int.from_bytes(data.read(2 if length == 126 else 8), "big")
-                payload = data.read(length)
-                if len(payload) < length or head[0] & 0x0F == 8:
-                    break
-                if head[0] & 0x0F in (0, 1):
-                    parts += payload
-                if head[0] & 0x8F in (0x80, 0x81):
-                    frames.append(json.loads(parts))
-                    parts = b""
-                    if frames[-1]["type"] == "turn_completed":
-                        break
-        except ConnectionResetError:
-            # What was on its way is gone; it comes back for it.
-            pass
-    return frames
