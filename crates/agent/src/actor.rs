@@ -46,6 +46,7 @@ use crate::tool::{Place, ToolSpec};
 mod attach;
 mod decisions;
 mod due;
+mod flush;
 mod noted;
 mod room;
 mod spans;
@@ -56,6 +57,7 @@ pub use spans::TARGET as SPAN_TARGET;
 pub use undo::{UndoError, Undone};
 
 use due::{Due, run_out};
+use flush::next_flushed;
 
 pub const MAILBOX_REQUESTS_MAX: usize = 64;
 
@@ -544,45 +546,6 @@ impl<V: View> Actor<V> {
         }
     }
 
-    /// Waits until everything that was recorded is safe, and tells of it.
-    async fn flushed(&mut self) -> Result<(), LogError> {
-        while !self.flushing.is_empty() {
-            let flushed = next_flushed(&mut self.flushing).await;
-            self.release(flushed)?;
-        }
-        Ok(())
-    }
-
-    fn release(&mut self, flushed: Result<(), LogError>) -> Result<(), LogError> {
-        self.flushing.pop_front();
-        flushed?;
-        self.audience.release();
-        Ok(())
-    }
-
-    /// Tells the client, once it is safe, and the loop when the store failed.
-    fn answer(
-        &mut self,
-        reply: oneshot::Sender<Answered>,
-        done: Answered,
-    ) -> Result<Flow, LogError> {
-        let why = match done {
-            Err(CommandError::Store(why) | CommandError::Failed(why)) => why,
-            done => {
-                self.audience.tell(move |safe| {
-                    let failed = |why: &str| CommandError::Failed(why.to_owned());
-                    let _ = reply.send(safe.map_err(failed).and(done));
-                });
-                return Ok(Flow::GoOn);
-            }
-        };
-        // It says already which session it is about.
-        let (what, told) = why.split_once(": ").unwrap_or(("session", &why));
-        let error = LogError::store(what, told);
-        let _ = reply.send(Err(CommandError::Failed(why)));
-        Err(error)
-    }
-
     /// The one door: numbers, appends, applies, sends.
     async fn record(&mut self, events: Vec<Event>) -> Result<(), LogError> {
         if events.is_empty() {
@@ -676,21 +639,13 @@ impl<V: View> Actor<V> {
             self.live.grow(&growth);
             self.audience.send(&Update::Grew(growth));
         }
-        Ok(())
+        self.flushed_if_much().await
     }
 
     /// Never goes back, whatever the clock does.
     fn now(&mut self) -> Timestamp {
         self.last_at = self.last_at.max(clock::now());
         self.last_at
-    }
-}
-
-/// When the oldest batch is safe.
-async fn next_flushed(flushing: &mut VecDeque<Flushing>) -> Result<(), LogError> {
-    match flushing.front_mut() {
-        Some(oldest) => oldest.await,
-        None => std::future::pending().await,
     }
 }
 

@@ -19,6 +19,9 @@ pub const QUEUED_FRAMES_MAX: usize = 8 * 1024;
 /// Bytes one subscriber may lag behind; the frames themselves are shared.
 pub const QUEUED_BYTES_MAX: usize = 1024 * 1024;
 
+/// Frames and answers that wait for the disk before the session waits, too.
+const HELD_MAX: usize = 1024;
+
 /// How a session looks to one kind of client. The agent does not know what comes out.
 pub trait View: Send + 'static {
     type Kind: Copy + Eq + Send + Sync + 'static;
@@ -250,6 +253,11 @@ impl<V: View> Audience<V> {
             true => tell(Ok(())),
             false => self.held.push_back(Held::Told(Box::new(tell))),
         }
+    }
+
+    /// Whether so much is held that nothing more should be made meanwhile.
+    pub(crate) fn holds_much(&self) -> bool {
+        self.held.len() >= HELD_MAX
     }
 
     /// What is sent from now on is held until `release` was called once more.
