@@ -91,23 +91,29 @@ pub const KEPT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// A lease on one session: while it lives, nobody else appends.
 pub trait Writer: Send {
     /// Appends a batch in one write, or nothing of it. Refused unless the log ends at
-    /// `expected_last`.
-    fn append<'a>(
-        &'a mut self,
-        expected_last: Seq,
-        entries: &'a [Arc<LogEntry>],
-        flush: Flush,
-    ) -> BoxFuture<'a, Result<(), LogError>>;
-
-    /// The same, without waiting for the disk: the batch is in the log, and what is given says when
-    /// it is also safe. Until then nobody may be shown it, or anything that follows from it.
+    /// `expected_last`. Does not wait for the disk: the batch is in the log, and what is given says
+    /// when it is also safe. Until then nobody may be shown it, or anything that follows from it.
     fn append_ahead<'a>(
         &'a mut self,
         expected_last: Seq,
         entries: &'a [Arc<LogEntry>],
         flush: Flush,
-    ) -> BoxFuture<'a, Result<Option<Flushing>, LogError>> {
-        async move { self.append(expected_last, entries, flush).await.map(|()| None) }.boxed()
+    ) -> BoxFuture<'a, Result<Option<Flushing>, LogError>>;
+
+    /// The same; what is done is safe.
+    fn append<'a>(
+        &'a mut self,
+        expected_last: Seq,
+        entries: &'a [Arc<LogEntry>],
+        flush: Flush,
+    ) -> BoxFuture<'a, Result<(), LogError>> {
+        async move {
+            match self.append_ahead(expected_last, entries, flush).await? {
+                Some(flushing) => flushing.await,
+                None => Ok(()),
+            }
+        }
+        .boxed()
     }
 
     /// Keeps growth of open items until `forget_growth`.

@@ -10,8 +10,8 @@ use polyloop_session::{Growth, Live, LogEntry, Seq, SessionId, State, Text, Time
 
 use super::fork::{Fork, ForkedAt};
 use super::{
-    Codec, Flush, Folded, KEPT_BYTES_MAX, LinePlace, Log, LogError, Named, Occasion, OpenMode,
-    Opened, Spent, Standing, Summary, Writer,
+    Codec, Flush, Flushing, Folded, KEPT_BYTES_MAX, LinePlace, Log, LogError, Named, Occasion,
+    OpenMode, Opened, Spent, Standing, Summary, Writer,
 };
 
 mod fork;
@@ -224,19 +224,19 @@ impl MemoryWriter {
 }
 
 impl Writer for MemoryWriter {
-    fn append<'a>(
+    fn append_ahead<'a>(
         &'a mut self,
         expected_last: Seq,
         entries: &'a [Arc<LogEntry>],
         _flush: Flush,
-    ) -> BoxFuture<'a, Result<(), LogError>> {
+    ) -> BoxFuture<'a, Result<Option<Flushing>, LogError>> {
         async move {
             let found = lock(&self.session).entries.last().map_or(Seq::NONE, |entry| entry.seq);
             if found != expected_last {
                 return Err(LogError::Conflict { expected: expected_last, found });
             }
             entries.iter().for_each(|entry| self.add(entry));
-            Ok(())
+            Ok(None)
         }
         .boxed()
     }

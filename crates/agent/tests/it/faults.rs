@@ -337,21 +337,6 @@ impl FaultyWriter {
 }
 
 impl Writer for FaultyWriter {
-    fn append<'a>(
-        &'a mut self,
-        expected_last: Seq,
-        entries: &'a [Arc<LogEntry>],
-        flush: Flush,
-    ) -> BoxFuture<'a, Result<(), LogError>> {
-        async move {
-            match self.append_ahead(expected_last, entries, flush).await? {
-                Some(flushing) => flushing.await,
-                None => Ok(()),
-            }
-        }
-        .boxed()
-    }
-
     fn append_ahead<'a>(
         &'a mut self,
         expected_last: Seq,

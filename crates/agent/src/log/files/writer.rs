@@ -231,21 +231,6 @@ impl Drop for FileWriter {
 }
 
 impl Writer for FileWriter {
-    fn append<'a>(
-        &'a mut self,
-        expected_last: Seq,
-        entries: &'a [Arc<LogEntry>],
-        flush: Flush,
-    ) -> BoxFuture<'a, Result<(), LogError>> {
-        async move {
-            match self.append_ahead(expected_last, entries, flush).await? {
-                Some(flushing) => flushing.await,
-                None => Ok(()),
-            }
-        }
-        .boxed()
-    }
-
     fn append_ahead<'a>(
         &'a mut self,
         expected_last: Seq,
