@@ -1,13 +1,13 @@
 //! One task a session. It takes commands from its mailbox and reports from its performers, and is
 //! the only one that changes the session.
 //!
-//! Everything that happens goes through `record`: numbered, appended, applied, sent, in that
-//! order, so no client sees what a restart could forget. Growth goes through `grow`, which keeps
-//! the same order. When the store fails the actor ends; the session is opened anew from its log.
+//! Everything that happens goes through `record`'s doors: numbered and applied, then appended and
+//! sent, in that order, so no client sees what a restart could forget. When the store fails the
+//! actor ends; the session is opened anew from its log.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::{BoxStream, SelectAll};
@@ -15,7 +15,7 @@ use polyloop_session::command::WaitReply;
 use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::decide::expire;
 use polyloop_session::event::{Level, Setting, Settings};
-use polyloop_session::policy::{Leave, Mode};
+use polyloop_session::policy::Mode;
 use polyloop_session::recover::recover_with;
 use polyloop_session::shown;
 use polyloop_session::state::{AUTO_RESUME_VIA, ToolPhase};
@@ -23,8 +23,8 @@ use polyloop_session::todos::Todo;
 use polyloop_session::undo::Which;
 use polyloop_session::wait::Who;
 use polyloop_session::{
-    Command, Event, Growth, ItemId, Limits, Live, LogEntry, MessageId, Refusal, Seq, SessionId,
-    State, Text, Timestamp, TurnId, Update, WaitRef, decide,
+    Command, Event, Growth, ItemId, Limits, Live, MessageId, Refusal, Seq, SessionId, State, Text,
+    Timestamp, TurnId, WaitRef, decide,
 };
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -33,14 +33,14 @@ use crate::audit::Audit;
 use crate::clock;
 use crate::gate::Gates;
 use crate::log::memory::Memory;
-use crate::log::{DAMAGED_CODE, Flush, Flushing, Folded, Log, LogError, Occasion, Opened, Writer};
+use crate::log::{DAMAGED_CODE, Flushing, Folded, Log, LogError, Occasion, Opened, Writer};
 use crate::messages::Messages;
 use crate::meter::{Meter, Tally};
 use crate::model::{Model, Models};
 use crate::perform::{self, Performed};
 use crate::place::{Instructions, Places};
 use crate::subscriber::{Audience, Ending, Power, Presence, Subscription, View};
-use crate::tokens::{self, Counted};
+use crate::tokens::Counted;
 use crate::tool::{Place, ToolSpec};
 
 mod attach;
@@ -48,6 +48,7 @@ mod decisions;
 mod due;
 mod flush;
 mod noted;
+mod record;
 mod room;
 mod spans;
 mod undo;
@@ -234,6 +235,8 @@ pub(crate) struct Actor<V: View> {
     audience: Audience<V>,
     /// What was appended and is not safe yet, the oldest first; the audience holds what follows.
     flushing: VecDeque<Flushing>,
+    /// What has happened and nobody else knows.
+    unwritten: record::Unwritten,
     tally: Tally,
     spans: spans::Spans,
     mailbox: mpsc::Receiver<Box<Request<V>>>,
@@ -288,6 +291,7 @@ impl<V: View> Actor<V> {
             last_at,
             audience: Audience::new(meter.clone()),
             flushing: VecDeque::new(),
+            unwritten: record::Unwritten::default(),
             tally: Tally::open(meter),
             spans: spans::Spans::default(),
             mailbox,
@@ -388,6 +392,11 @@ impl<V: View> Actor<V> {
     async fn work(&mut self) -> Result<(), LogError> {
         self.advance().await?;
         loop {
+            if let Some(first) = self.settle().await? {
+                self.take_in(first).await?;
+                self.advance().await?;
+                continue;
+            }
             self.audience.tidy();
             let due = self.due();
             let idle = self.audience.is_empty() && self.state.turn().is_none();
@@ -494,7 +503,7 @@ impl<V: View> Actor<V> {
         let queues = |event: &Event| matches!(event, Event::MessageQueued { .. });
         let at = events.iter().position(queues).map(|at| at as u64 + 1);
         let last = self.state.last_seq().0;
-        self.record(events).await?;
+        self.take(events).await;
         Ok(Recorded { message: at.map(|at| MessageId(Seq(last + at))) })
     }
 
@@ -546,133 +555,10 @@ impl<V: View> Actor<V> {
         }
     }
 
-    /// The one door: numbers, appends, applies, sends.
-    async fn record(&mut self, events: Vec<Event>) -> Result<(), LogError> {
-        if events.is_empty() {
-            return Ok(());
-        }
-        let events = tokens::fill(&self.kit.tokens.with, self.with_warning(events)).await;
-        let expected = self.state.last_seq();
-        let (at, mut seq) = (self.now(), expected);
-        let mut entries = Vec::with_capacity(events.len());
-        let flush = match events.iter().any(must_reach_disk) {
-            true => Flush::Disk,
-            false => Flush::Process,
-        };
-        for event in events {
-            seq = seq.next();
-            entries.push(Arc::new(LogEntry { seq, at, event }));
-        }
-        let begun = Instant::now();
-        let flushing = self.writer.append_ahead(expected, &entries, flush).await?;
-        self.kit.meter.appended(flush, begun.elapsed());
-        if let Some(flushing) = flushing {
-            self.flushing.push_back(flushing);
-            self.audience.hold();
-        }
-        let was_open = !self.live.is_empty();
-        let ends_turn = entries.iter().any(|e| matches!(e.event, Event::TurnEnded { .. }));
-        for entry in entries {
-            decisions::tell(self.id.as_str(), &self.state, &entry.event);
-            noted::note(&self.kit.audit, self.id.as_str(), &self.state, &entry);
-            self.tally.see(&self.state, &entry.event);
-            self.spans.see(self.id.as_str(), &self.state, &entry);
-            self.state.apply(&entry);
-            match &entry.event {
-                event if event.is_beginning() => self.turns.push(entry.seq),
-                Event::TurnEnded { .. } => {
-                    self.place = None;
-                    self.tell_messages();
-                }
-                Event::ItemCompleted { item, .. } => {
-                    self.live.close(*item);
-                    self.running.remove(&item.0);
-                }
-                Event::SandboxRefused { item, .. } => {
-                    self.running.remove(&item.0);
-                }
-                Event::CallEnded { call, .. } => {
-                    self.running.remove(&call.0);
-                }
-                _ => {}
-            }
-            self.audience.send(&Update::Logged(entry));
-        }
-        self.tally.stand(&self.state);
-        if was_open && self.live.is_empty() {
-            self.writer.forget_growth().await?;
-        }
-        if ends_turn {
-            self.writer.keep(&self.state, Occasion::TurnEnded).await;
-        }
-        Ok(())
-    }
-
-    /// Whoever chooses full-auto where there is no sandbox hears that it asks.
-    fn with_warning(&self, mut events: Vec<Event>) -> Vec<Event> {
-        let chosen = |event: &Event| match event {
-            Event::ModeSet { mode, .. } => *mode == Mode::FullAuto,
-            Event::SessionCreated { settings, .. } => settings.mode == Mode::FullAuto,
-            _ => false,
-        };
-        if !self.kit.places.common.sandbox && events.iter().any(chosen) {
-            let (level, code) = (Level::Warning, NO_SANDBOX_CODE.into());
-            events.push(Event::Noticed { level, text: NO_SANDBOX_TEXT.into(), code });
-        }
-        events
-    }
-
-    /// The user messages are a projection, which follows the log at its own pace.
-    fn tell_messages(&self) {
-        if let (Kept::InStore, Some(messages)) = (self.kept, &self.kit.messages) {
-            messages.touch(&self.id);
-        }
-    }
-
-    /// The door for growth: kept, then sent.
-    async fn grow(&mut self, growths: Vec<Growth>) -> Result<(), LogError> {
-        if growths.is_empty() {
-            return Ok(());
-        }
-        self.writer.grow(&growths).await?;
-        for growth in growths {
-            self.live.grow(&growth);
-            self.audience.send(&Update::Grew(growth));
-        }
-        self.flushed_if_much().await
-    }
-
     /// Never goes back, whatever the clock does.
     fn now(&mut self) -> Timestamp {
         self.last_at = self.last_at.max(clock::now());
         self.last_at
-    }
-}
-
-const NO_SANDBOX_CODE: &str = "no_sandbox";
-const NO_SANDBOX_TEXT: &str = "There is no sandbox on this machine, so full-auto asks before it \
-                               runs commands that may change something.";
-
-/// What people said, decided and were given must survive the machine, not only the process; and
-/// that a tool begins which may change something, or it would begin again.
-fn must_reach_disk(event: &Event) -> bool {
-    match event {
-        Event::SessionCreated { .. }
-        | Event::SessionClosed { .. }
-        | Event::SessionReopened { .. }
-        | Event::ModeSet { .. }
-        | Event::SettingSet { .. }
-        | Event::MessageQueued { .. }
-        | Event::MessageDropped { .. }
-        | Event::WaitSettled { .. }
-        | Event::TurnStopping { .. }
-        | Event::TurnEnded { .. } => true,
-        Event::WaitWithdrawn { by, .. } => by.is_some(),
-        Event::ToolStarted { leave, .. } => !matches!(leave, Some(Leave::Reads | Leave::Safe)),
-        Event::ItemCompleted { result, .. } => result.is_some(),
-        Event::SandboxRefused { .. } => true,
-        Event::FilesTouched { .. } | Event::UndoStarted { .. } | Event::Undone { .. } => true,
-        _ => false,
     }
 }
 

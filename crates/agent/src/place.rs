@@ -3,11 +3,12 @@
 //! A session may work in any folder inside the allowed roots; links are followed before that is
 //! judged. Never makes a folder, but for plans.
 
+use std::collections::VecDeque;
 use std::fs::{Metadata, OpenOptions};
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use polyloop_session::{SessionId, Text};
 use rustix::fs::OFlags;
@@ -21,6 +22,8 @@ mod checked_out;
 
 /// Of a file that tells the model who it is or how to work here.
 const TOLD_BYTES_MAX: u64 = 64 * 1024;
+/// Folders that are kept open.
+const RECENT_MAX: usize = 8;
 
 /// The folders that sessions may work in.
 #[derive(Clone, Debug)]
@@ -36,6 +39,30 @@ pub struct Places {
     /// Where todos files are kept, one a session.
     pub todos: Option<PathBuf>,
     pub memories: Memories,
+    pub recent: Recent,
+}
+
+/// The folders that sessions worked in last, as they were named: most sessions share one, and what
+/// is still where it was need not be looked up and judged again.
+#[derive(Clone, Debug, Default)]
+pub struct Recent(Arc<Mutex<VecDeque<(PathBuf, Root)>>>);
+
+impl Recent {
+    fn find(&self, wanted: &Path) -> Option<Root> {
+        let known = self.lock().iter().find(|(named, _)| named == wanted)?.1.clone();
+        known.is_still(wanted).then_some(known)
+    }
+
+    fn keep(&self, wanted: PathBuf, root: &Root) {
+        let mut recent = self.lock();
+        recent.retain(|(named, _)| *named != wanted);
+        recent.truncate(RECENT_MAX - 1);
+        recent.push_front((wanted, root.clone()));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(PathBuf, Root)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Places {
@@ -62,6 +89,18 @@ impl Places {
         Ok(real)
     }
 
+    /// The folder, opened, if work is allowed there.
+    fn root(&self, wanted: &str) -> Result<Root, String> {
+        let named = self.common.cwd.join(wanted);
+        if let Some(root) = self.recent.find(&named) {
+            return Ok(root);
+        }
+        let folder = self.folder(wanted)?;
+        let root = Root::open(&folder).map_err(|error| error.to_string())?;
+        self.recent.keep(named, &root);
+        Ok(root)
+    }
+
     /// Removes what is kept for a session that is gone.
     pub async fn forget(&self, session: &SessionId) {
         for kept in [&self.plans, &self.outputs].into_iter().flatten() {
@@ -80,18 +119,18 @@ impl Places {
     /// Where a turn of a session works, and for whom: by the name that was given. A folder that is
     /// gone or not allowed any more is not entered: the server's own takes its place.
     pub fn place(&self, session: &SessionId, cwd: Option<&str>, user: Option<&str>) -> Place {
-        let cwd = cwd.and_then(|cwd| match self.folder(cwd) {
-            Ok(folder) => Some(folder),
+        let root = cwd.and_then(|cwd| match self.root(cwd) {
+            Ok(root) => Some(root),
             Err(why) => {
                 tracing::warn!(%session, "{why}; working in the server's own directory");
                 None
             }
         });
+        let root = root.or_else(|| Root::open(&self.common.cwd).ok());
         let plans = self.plans.as_ref().map(|plans| plans.join(session.as_str()));
         let outputs = self.outputs.as_ref().map(|outputs| outputs.join(session.as_str()));
         let todos = self.todos.as_ref().map(|todos| todos.join(format!("{session}.md")));
-        let cwd = cwd.unwrap_or_else(|| self.common.cwd.clone());
-        let root = Root::open(&cwd).ok();
+        let cwd = root.as_ref().map_or(&*self.common.cwd, Root::path).to_path_buf();
         let memories = self.memories.of(user);
         Place { cwd, root, plans, outputs, todos, memories, ..self.common.clone() }
     }

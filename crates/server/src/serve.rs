@@ -17,7 +17,7 @@ use polyloop_agent::messages::Messages;
 use polyloop_agent::meter::{Meter, TimedDisk};
 use polyloop_agent::model::Models;
 use polyloop_agent::patch::Journal;
-use polyloop_agent::place::{Instructions, Places};
+use polyloop_agent::place::{Instructions, Places, Recent};
 use polyloop_agent::rails::Rails;
 use polyloop_agent::rules::Rules;
 use polyloop_agent::sessions::Sessions;
@@ -446,7 +446,8 @@ fn places(
     };
     let plans = config.session_store.as_ref().map(|store| store.join("plans"));
     let outputs = config.session_store.as_ref().map(|store| store.join("outputs"));
-    Ok(Places { common, roots, plans, outputs, todos: config.todos_store.clone(), memories })
+    let (todos, recent) = (config.todos_store.clone(), Recent::default());
+    Ok(Places { common, roots, plans, outputs, todos, memories, recent })
 }
 
 fn instructions(config: &Config) -> Instructions {

@@ -10,8 +10,9 @@ use crate::log::{Flushing, LogError};
 use crate::subscriber::View;
 
 impl<V: View> Actor<V> {
-    /// Waits until everything that was recorded is safe, and tells of it.
+    /// Waits until everything that happened is safe, and tells of it.
     pub(super) async fn flushed(&mut self) -> Result<(), LogError> {
+        self.write_out().await?;
         while !self.flushing.is_empty() {
             let flushed = next_flushed(&mut self.flushing).await;
             self.release(flushed)?;
@@ -43,10 +44,7 @@ impl<V: View> Actor<V> {
         let why = match done {
             Err(CommandError::Store(why) | CommandError::Failed(why)) => why,
             done => {
-                self.audience.tell(move |safe| {
-                    let failed = |why: &str| CommandError::Failed(why.to_owned());
-                    let _ = reply.send(safe.map_err(failed).and(done));
-                });
+                self.answer_then(reply, done);
                 return Ok(Flow::GoOn);
             }
         };

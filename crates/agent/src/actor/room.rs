@@ -6,7 +6,6 @@ use polyloop_session::event::{Event, Level};
 use polyloop_session::{Limits, Text, TurnId};
 
 use super::Actor;
-use crate::log::LogError;
 use crate::subscriber::View;
 use crate::tool::Place;
 
@@ -54,20 +53,20 @@ impl<V: View> Actor<V> {
     }
 
     /// A limit in dollars says nothing of a model whose price is not known: people should know.
-    pub(super) async fn tell_unpriced(&mut self) -> Result<(), LogError> {
+    pub(super) async fn tell_unpriced(&mut self) {
         if self.kit.limits.budget.cost_micros_max.is_none() {
-            return Ok(());
+            return;
         }
         let model = self.model();
         let name = Text::from(model.name());
         if model.card().price.is_some() || self.state.is_told_unpriced(&name) {
-            return Ok(());
+            return;
         }
         let text = format!(
             "The price of {name:?} is not known, so MAX_SESSION_COST_USD does not bound what it \
              costs; give its price in MODELS_FILE, or set MAX_SESSION_TOKENS"
         );
         let (level, code) = (Level::Warning, UNPRICED_CODE.into());
-        self.record(vec![Event::Noticed { level, text: text.into(), code }]).await
+        self.take(vec![Event::Noticed { level, text: text.into(), code }]).await;
     }
 }

@@ -38,9 +38,9 @@ impl<V: View> Actor<V> {
                     if begins {
                         self.check_model().await?;
                     }
-                    self.record(events).await?;
+                    self.take(events).await;
                     if begins {
-                        self.tell_unpriced().await?;
+                        self.tell_unpriced().await;
                     }
                 }
                 Next::Steps(steps) => {
@@ -88,6 +88,7 @@ impl<V: View> Actor<V> {
                 let asked =
                     Asked { call, delay, prompt, instructions, tools, place, stop, gate, session };
                 self.performers.push(perform::ask(model, asked));
+                self.about_to_ask();
             }
             Step::Run(item) => {
                 let Some(stop) = self.begin(item.0) else { return };
@@ -200,6 +201,7 @@ impl<V: View> Actor<V> {
                 }
                 Performed::Raw { call, provider, json } => {
                     self.grow(std::mem::take(&mut growths)).await?;
+                    self.write_out().await?;
                     self.audience.send(&Update::Raw(Raw { call, provider, json }));
                 }
                 Performed::Report(report) => {
@@ -254,7 +256,7 @@ impl<V: View> Actor<V> {
         let events = absorb(&self.state, &self.live, &self.kit.limits, report);
         let ends = |event: &Event| matches!(event, Event::CallEnded { .. });
         let ended = events.iter().any(ends);
-        self.record(events).await?;
+        self.take(events).await;
         self.advance_if_settled(ended).await
     }
 

@@ -6,10 +6,11 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use polyloop_agent::place::Places;
+use polyloop_agent::tool::Place;
 use polyloop_session::command::Send;
 use polyloop_session::event::{RunOptions, Settings, Work};
 use polyloop_session::policy::Mode;
-use polyloop_session::{Command, Event};
+use polyloop_session::{Command, Event, SessionId};
 use serde_json::json;
 
 use super::client::Client;
@@ -194,4 +195,33 @@ fn a_folder_is_judged_with_its_links_followed() {
     let refused = places(&rig).folder(&long).unwrap_err();
     assert!(refused.len() < 1_000, "{} bytes", refused.len());
     fs::remove_dir(&beside).unwrap();
+}
+
+/// A folder that was worked in is known; what became of it since counts all the same.
+#[test]
+fn a_known_folder_is_not_trusted() {
+    let outside = temp_dir();
+    let rig = Rig::new(|setup| setup);
+    let (own, session) = (real(&rig.dir), SessionId::parse("s").unwrap());
+    let (folder, moved) = (own.join("work"), real(&outside).join("moved"));
+    fs::create_dir(&folder).unwrap();
+    let place = || places(&rig).place(&session, folder.to_str(), None);
+    let at = |place: &Place| (place.cwd.clone(), place.root.as_ref().unwrap().path().to_path_buf());
+    assert_eq!(at(&place()), (folder.clone(), folder.clone()));
+    // The very same folder, by the very same name, but outside.
+    fs::rename(&folder, &moved).unwrap();
+    symlink(&moved, &folder).unwrap();
+    assert_eq!(at(&place()), (own.clone(), own.clone()));
+    // Another one, by the same name.
+    fs::remove_file(&folder).unwrap();
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("AGENTS.md"), "new").unwrap();
+    let there = place();
+    assert_eq!(at(&there), (folder.clone(), folder.clone()));
+    // One inside, by a link.
+    fs::rename(&folder, own.join("other")).unwrap();
+    symlink(own.join("other"), &folder).unwrap();
+    assert_eq!(at(&place()), (own.join("other"), own.join("other")));
+    fs::remove_file(&folder).unwrap();
+    assert_eq!(at(&place()), (own.clone(), own.clone()));
 }

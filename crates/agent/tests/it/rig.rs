@@ -13,7 +13,7 @@ use polyloop_agent::memories::Memories;
 use polyloop_agent::model::http::Proxies;
 use polyloop_agent::model::offline::Offline;
 use polyloop_agent::model::{Model, Only};
-use polyloop_agent::place::{Instructions, Places};
+use polyloop_agent::place::{Instructions, Places, Recent};
 use polyloop_agent::sessions::{Handle, Sessions};
 use polyloop_agent::tokens::{Counted, Rough};
 use polyloop_agent::tool::web_fetcher::{self, PrivateAddresses, Reach};
@@ -165,6 +165,7 @@ impl Setup {
                 outputs: None,
                 todos: None,
                 memories,
+                recent: Recent::default(),
             },
             limits: Limits { retries_max: self.retries_max, ..LIMITS },
             approval_timeout,

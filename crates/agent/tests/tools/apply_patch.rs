@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use polyloop_agent::memories::Memories;
-use polyloop_agent::place::Places;
+use polyloop_agent::place::{Places, Recent};
 use polyloop_agent::tool::apply_patch::ApplyPatch;
 use polyloop_agent::tool::{Progress, Run, Tool as _, find};
 use polyloop_session::SessionId;
@@ -148,6 +148,7 @@ fn other_root() {
         outputs: None,
         todos: None,
         memories: Memories::unkept().unwrap(),
+        recent: Recent::default(),
     };
     let session = SessionId::parse("s").unwrap();
     for (home, away) in [(ground.cwd(), other.as_path()), (&other, ground.cwd())] {

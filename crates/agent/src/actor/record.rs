@@ -1,0 +1,219 @@
+//! The doors that everything goes through that happens in a session.
+//!
+//! What happens is numbered and applied at once, and written down before anybody is shown it or
+//! told of it. In between the model is asked what follows from it, if anything does: what is asked
+//! may be ahead of the log, what is seen never is.
+
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Instant;
+
+use futures_util::StreamExt;
+use polyloop_session::event::Level;
+use polyloop_session::policy::{Leave, Mode};
+use polyloop_session::{Event, Growth, LogEntry, Update};
+use tokio::sync::oneshot;
+
+use super::{Actor, Answered, CommandError, Kept, decisions, noted};
+use crate::log::{Flush, LogError, Occasion};
+use crate::perform::Performed;
+use crate::subscriber::View;
+use crate::tokens;
+
+/// What was applied and is not written down yet.
+#[derive(Default)]
+pub(super) struct Unwritten {
+    entries: Vec<Arc<LogEntry>>,
+    /// Who waits to hear that it is.
+    answers: Vec<(oneshot::Sender<Answered>, Answered)>,
+    /// Something in it must survive the machine.
+    to_disk: bool,
+    /// Nothing grows any more behind it.
+    closes_growth: bool,
+    ends_turn: bool,
+    /// A model is about to be asked.
+    asks: bool,
+}
+
+impl<V: View> Actor<V> {
+    /// The first door: numbers and applies. What is taken is written by the next `settle`.
+    pub(super) async fn take(&mut self, events: Vec<Event>) {
+        if events.is_empty() {
+            return;
+        }
+        let events = tokens::fill(&self.kit.tokens.with, self.with_warning(events)).await;
+        let (at, mut seq) = (self.now(), self.state.last_seq());
+        let was_open = !self.live.is_empty();
+        for event in events {
+            seq = seq.next();
+            let entry = Arc::new(LogEntry { seq, at, event });
+            self.apply(&entry);
+            self.unwritten.to_disk |= must_reach_disk(&entry.event);
+            self.unwritten.ends_turn |= matches!(entry.event, Event::TurnEnded { .. });
+            self.unwritten.entries.push(entry);
+        }
+        self.unwritten.closes_growth |= was_open && self.live.is_empty();
+        self.tally.stand(&self.state);
+    }
+
+    fn apply(&mut self, entry: &Arc<LogEntry>) {
+        decisions::tell(self.id.as_str(), &self.state, &entry.event);
+        noted::note(&self.kit.audit, self.id.as_str(), &self.state, entry);
+        self.tally.see(&self.state, &entry.event);
+        self.spans.see(self.id.as_str(), &self.state, entry);
+        self.state.apply(entry);
+        match &entry.event {
+            event if event.is_beginning() => self.turns.push(entry.seq),
+            Event::TurnEnded { .. } => self.place = None,
+            Event::ItemCompleted { item, .. } => {
+                self.live.close(*item);
+                self.running.remove(&item.0);
+            }
+            Event::SandboxRefused { item, .. } => {
+                self.running.remove(&item.0);
+            }
+            Event::CallEnded { call, .. } => {
+                self.running.remove(&call.0);
+            }
+            _ => {}
+        }
+    }
+
+    /// Both doors at once.
+    pub(super) async fn record(&mut self, events: Vec<Event>) -> Result<(), LogError> {
+        self.take(events).await;
+        self.write_out().await
+    }
+
+    /// Somebody is told this when what was taken is written, and safe.
+    pub(super) fn answer_then(&mut self, reply: oneshot::Sender<Answered>, done: Answered) {
+        self.unwritten.answers.push((reply, done));
+    }
+
+    pub(super) fn about_to_ask(&mut self) {
+        self.unwritten.asks = true;
+    }
+
+    /// Writes down what was taken, once the model that it asks has been asked. Gives what came of
+    /// that at once.
+    pub(super) async fn settle(&mut self) -> Result<Option<Performed>, LogError> {
+        let mut first = None;
+        if std::mem::take(&mut self.unwritten.asks) && !self.unwritten.entries.is_empty() {
+            let performers = &mut self.performers;
+            first = std::future::poll_fn(|cx| match performers.poll_next_unpin(cx) {
+                Poll::Ready(performed) => Poll::Ready(performed),
+                Poll::Pending => Poll::Ready(None),
+            })
+            .await;
+            // Whoever writes to the model's socket has a turn.
+            tokio::task::yield_now().await;
+        }
+        self.write_out().await?;
+        Ok(first)
+    }
+
+    /// The second door: appends, then sends.
+    pub(super) async fn write_out(&mut self) -> Result<(), LogError> {
+        let unwritten = std::mem::take(&mut self.unwritten);
+        let Unwritten { entries, answers, to_disk, closes_growth, ends_turn, asks } = unwritten;
+        self.unwritten.asks = asks;
+        if let Err(error) = self.append(&entries, to_disk).await {
+            for (reply, _) in answers {
+                let _ = reply.send(Err(CommandError::Failed(error.to_string())));
+            }
+            return Err(error);
+        }
+        for (reply, done) in answers {
+            self.audience.tell(move |safe| {
+                let failed = |why: &str| CommandError::Failed(why.to_owned());
+                let _ = reply.send(safe.map_err(failed).and(done));
+            });
+        }
+        for entry in entries {
+            self.audience.send(&Update::Logged(entry));
+        }
+        if closes_growth && self.live.is_empty() {
+            self.writer.forget_growth().await?;
+        }
+        if ends_turn {
+            self.tell_messages();
+            self.writer.keep(&self.state, Occasion::TurnEnded).await;
+        }
+        Ok(())
+    }
+
+    async fn append(&mut self, entries: &[Arc<LogEntry>], to_disk: bool) -> Result<(), LogError> {
+        let Some(first) = entries.first() else { return Ok(()) };
+        let flush = if to_disk { Flush::Disk } else { Flush::Process };
+        let begun = Instant::now();
+        let flushing = self.writer.append_ahead(first.seq.before(), entries, flush).await?;
+        self.kit.meter.appended(flush, begun.elapsed());
+        if let Some(flushing) = flushing {
+            self.flushing.push_back(flushing);
+            self.audience.hold();
+        }
+        Ok(())
+    }
+
+    /// The door for growth: kept, then sent.
+    pub(super) async fn grow(&mut self, growths: Vec<Growth>) -> Result<(), LogError> {
+        if growths.is_empty() {
+            return Ok(());
+        }
+        self.write_out().await?;
+        self.writer.grow(&growths).await?;
+        for growth in growths {
+            self.live.grow(&growth);
+            self.audience.send(&Update::Grew(growth));
+        }
+        self.flushed_if_much().await
+    }
+
+    /// Whoever chooses full-auto where there is no sandbox hears that it asks.
+    fn with_warning(&self, mut events: Vec<Event>) -> Vec<Event> {
+        let chosen = |event: &Event| match event {
+            Event::ModeSet { mode, .. } => *mode == Mode::FullAuto,
+            Event::SessionCreated { settings, .. } => settings.mode == Mode::FullAuto,
+            _ => false,
+        };
+        if !self.kit.places.common.sandbox && events.iter().any(chosen) {
+            let (level, code) = (Level::Warning, NO_SANDBOX_CODE.into());
+            events.push(Event::Noticed { level, text: NO_SANDBOX_TEXT.into(), code });
+        }
+        events
+    }
+
+    /// The user messages are a projection, which follows the log at its own pace.
+    fn tell_messages(&self) {
+        if let (Kept::InStore, Some(messages)) = (self.kept, &self.kit.messages) {
+            messages.touch(&self.id);
+        }
+    }
+}
+
+const NO_SANDBOX_CODE: &str = "no_sandbox";
+const NO_SANDBOX_TEXT: &str = "There is no sandbox on this machine, so full-auto asks before it \
+                               runs commands that may change something.";
+
+/// What people said, decided and were given must survive the machine, not only the process; and
+/// that a tool begins which may change something, or it would begin again.
+fn must_reach_disk(event: &Event) -> bool {
+    match event {
+        Event::SessionCreated { .. }
+        | Event::SessionClosed { .. }
+        | Event::SessionReopened { .. }
+        | Event::ModeSet { .. }
+        | Event::SettingSet { .. }
+        | Event::MessageQueued { .. }
+        | Event::MessageDropped { .. }
+        | Event::WaitSettled { .. }
+        | Event::TurnStopping { .. }
+        | Event::TurnEnded { .. } => true,
+        Event::WaitWithdrawn { by, .. } => by.is_some(),
+        Event::ToolStarted { leave, .. } => !matches!(leave, Some(Leave::Reads | Leave::Safe)),
+        Event::ItemCompleted { result, .. } => result.is_some(),
+        Event::SandboxRefused { .. } => true,
+        Event::FilesTouched { .. } | Event::UndoStarted { .. } | Event::Undone { .. } => true,
+        _ => false,
+    }
+}
