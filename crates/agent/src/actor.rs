@@ -503,7 +503,7 @@ impl<V: View> Actor<V> {
         let queues = |event: &Event| matches!(event, Event::MessageQueued { .. });
         let at = events.iter().position(queues).map(|at| at as u64 + 1);
         let last = self.state.last_seq().0;
-        self.take(events).await;
+        self.record(events).await?;
         Ok(Recorded { message: at.map(|at| MessageId(Seq(last + at))) })
     }
 

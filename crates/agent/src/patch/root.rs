@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -108,10 +108,7 @@ impl Root {
 
     /// Whether a path, links followed, still leads to it, and it is still where it was opened.
     pub(crate) fn is_still(&self, wanted: &Path) -> bool {
-        let handle = format!("/proc/self/fd/{}", self.0.handle.as_raw_fd());
-        let leads = |stat: Stat| FileId::of(&stat) == self.0.id;
-        rustix::fs::stat(wanted).is_ok_and(leads)
-            && std::fs::read_link(handle).is_ok_and(|path| path == self.0.path)
+        wanted.canonicalize().is_ok_and(|path| path == self.0.path) && self.check().is_ok()
     }
 
     /// An error if its path has come to mean another directory, or none.
