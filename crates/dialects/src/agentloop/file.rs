@@ -5,8 +5,9 @@
 //! text stands once: the event refers to the message by `{"$in": pointer}`; a very long one is a
 //! file of its own, named by `{"$blob": name, "bytes": n}`. Reading is total.
 
+use std::borrow::Cow;
+
 use polyloop_session::event::{Adopted, Stop, Work};
-use polyloop_session::item::Part;
 use polyloop_session::wait::{Answer, Then};
 use polyloop_session::{Event, ItemId, LogEntry, Seq, SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -14,13 +15,16 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::encode::{AgentloopEncoder, reply_payload};
-use super::wire::Message;
+use super::wire::{self, Message};
 use crate::ids::{IdKind, Ids};
 use crate::time::{iso, parse_iso};
 use crate::{Reply, time, to_json};
 
 mod adopt;
+mod incoming;
 mod refer;
+
+use incoming::{By, Incoming, Payload, Said};
 
 /// A text of more bytes becomes a file of its own.
 pub const TEXT_IN_LINE_BYTES_MAX: usize = 64 * 1024;
@@ -72,56 +76,41 @@ enum Direction {
     None,
 }
 
+impl Direction {
+    /// As a line names it.
+    fn words(&self) -> (&'static str, &'static str) {
+        match self {
+            Direction::Incoming => ("websocket_message_received", "incoming"),
+            Direction::Outgoing => ("websocket_message_sent", "outgoing"),
+            Direction::None => ("session_event", "outgoing"),
+        }
+    }
+}
+
 impl FileEncoder {
     pub fn new(session: &SessionId) -> FileEncoder {
         FileEncoder { encoder: AgentloopEncoder::new(session), ids: Ids::new(Some(session)) }
     }
 
     pub fn lines(&mut self, entry: &LogEntry) -> Lines {
-        let mut data: Vec<(Direction, Value)> = Vec::new();
-        if let Some(incoming) = self.incoming(entry) {
-            data.push((Direction::Incoming, incoming));
-        }
-        for message in self.encoder.messages(entry, unless_empty) {
-            data.push((Direction::Outgoing, value(&message)));
-        }
-        if data.is_empty() {
-            data.push((Direction::None, Value::Null));
-        }
-        let mut out = Lines::default();
-        let mut event = serde_json::to_value(&entry.event).ok();
-        for (direction, mut data) in data {
-            let event = event.take().map(|mut event| {
-                refer::shorten(&mut event, &data);
-                refer::extract(&mut event, entry.seq, &mut out.blobs);
-                event
-            });
-            refer::extract(&mut data, entry.seq, &mut out.blobs);
-            out.lines.push(line(entry.at, direction, data, entry.seq, event));
-        }
-        out
+        let incoming = self.incoming(entry);
+        let messages = self.encoder.messages(entry, unless_empty);
+        plain_lines(entry, incoming.as_ref(), &messages)
+            .unwrap_or_else(|| long_lines(entry, incoming.as_ref(), &messages))
     }
 
     /// What a client sent that made this entry, in this dialect's words, whoever sent it.
-    fn incoming(&self, entry: &LogEntry) -> Option<Value> {
-        let id = || self.ids.id(IdKind::Entry(0x100), entry.seq);
-        let message = |kind: &str, payload: Value| {
-            Some(json!({"id": id(), "type": kind, "payload": payload}))
+    fn incoming<'e>(&self, entry: &'e LogEntry) -> Option<Incoming<'e>> {
+        let id = || Cow::Owned(self.ids.id(IdKind::Entry(0x100), entry.seq));
+        let message = |kind: &'static str, payload: Value| {
+            Some(Incoming::Message { id: id(), kind, payload: Some(Payload::Value(payload)) })
         };
         match &entry.event {
-            Event::SessionCreated { .. } => Some(json!({"event": "session_started"})),
+            Event::SessionCreated { .. } => Some(Incoming::Mark { event: "session_started" }),
             Event::MessageQueued { content, client_ref, .. } => {
-                let part = |part: &Part| match part {
-                    Part::Text { text } => json!({"type": "input_text", "text": text}),
-                    Part::Image { media_type, data } => {
-                        json!({"type": "input_image", "media_type": media_type, "data": data})
-                    }
-                };
-                let content: Vec<Value> = content.iter().map(part).collect();
-                let id = client_ref.as_deref().map_or_else(id, str::to_string);
-                let item = json!({"type": "message", "role": "user", "content": content});
-                let payload = json!({"input": [item]});
-                Some(json!({"id": id, "type": "user_input", "payload": payload}))
+                let id = client_ref.as_deref().map_or_else(id, Cow::Borrowed);
+                let payload = Some(Payload::Input(Said { input: [By::user(content)] }));
+                Some(Incoming::Message { id, kind: "user_input", payload })
             }
             Event::WaitSettled { answer: Answer::Answered { answers, said }, .. } => {
                 let chosen = || answers.iter().flat_map(|given| &given.selected);
@@ -138,12 +127,12 @@ impl FileEncoder {
                 message("user_input", json!({"input": [item]}))
             }
             Event::WaitSettled { answer, .. } => message("approval_response", review(answer)),
-            Event::SessionClosed { .. } => Some(json!({"event": "session_ended"})),
+            Event::SessionClosed { .. } => Some(Incoming::Mark { event: "session_ended" }),
             Event::ExplainAsked { .. } => {
                 message("approval_response", json!({"review": "explain"}))
             }
             Event::TurnStarted { work: Work::Compact { .. }, .. } => {
-                Some(json!({"id": id(), "type": "manual_compact"}))
+                Some(Incoming::Message { id: id(), kind: "manual_compact", payload: None })
             }
             Event::TurnStopping { reason: Stop::Interrupted { reason, .. } } => {
                 message("interrupt", json!({"reason": reason}))
@@ -151,6 +140,93 @@ impl FileEncoder {
             _ => None,
         }
     }
+}
+
+/// What most entries are: nothing in them is long, so they are written as they are. `None` where
+/// something is.
+fn plain_lines(
+    entry: &LogEntry,
+    incoming: Option<&Incoming<'_>>,
+    messages: &[Message],
+) -> Option<Lines> {
+    let event = to_json(&entry.event);
+    let mut event = (!refer::holds_long_text(&event)).then_some(&*event);
+    event?;
+    let timestamp = iso(entry.at);
+    let mut lines = Vec::with_capacity(1);
+    let mut line = |direction, data: String| {
+        lines.push(plain_line(&timestamp, direction, &data, entry.seq, event.take()));
+        // A text that stands in a file of its own is longer.
+        (data.len() <= TEXT_IN_LINE_BYTES_MAX).then_some(())
+    };
+    if let Some(incoming) = incoming {
+        line(Direction::Incoming, to_json(incoming))?;
+    }
+    for message in messages {
+        line(Direction::Outgoing, to_json(&Sent::from(message)))?;
+    }
+    if incoming.is_none() && messages.is_empty() {
+        line(Direction::None, "null".to_owned())?;
+    }
+    Some(Lines { lines, blobs: Vec::new() })
+}
+
+/// The same as `Fields`, of parts that are JSON already.
+fn plain_line(
+    timestamp: &str,
+    direction: Direction,
+    data: &str,
+    seq: Seq,
+    event: Option<&str>,
+) -> String {
+    const FIELDS_BYTES: usize = 160;
+    let (event_type, direction) = direction.words();
+    let bytes = FIELDS_BYTES + data.len() + event.map_or(0, str::len);
+    let mut line = String::with_capacity(bytes);
+    let mut digits = itoa::Buffer::new();
+    let parts = [
+        "{\"timestamp\":\"",
+        timestamp,
+        "\",\"event_type\":\"",
+        event_type,
+        "\",\"direction\":\"",
+        direction,
+        "\",\"message_data\":",
+        data,
+        ",\"seq\":",
+        digits.format(seq.0),
+        event.map_or("", |_| ",\"event\":"),
+        event.unwrap_or(""),
+        "}\n",
+    ];
+    parts.into_iter().for_each(|part| line.push_str(part));
+    line
+}
+
+/// The lines of an entry with long texts in it: each stands once.
+fn long_lines(entry: &LogEntry, incoming: Option<&Incoming<'_>>, messages: &[Message]) -> Lines {
+    let mut data: Vec<(Direction, Value)> = Vec::new();
+    if let Some(incoming) = incoming {
+        data.push((Direction::Incoming, serde_json::to_value(incoming).unwrap_or_default()));
+    }
+    for message in messages {
+        data.push((Direction::Outgoing, value(message)));
+    }
+    if data.is_empty() {
+        data.push((Direction::None, Value::Null));
+    }
+    let mut out = Lines::default();
+    let mut event = serde_json::to_value(&entry.event).ok();
+    for (direction, mut data) in data {
+        let event = event.take().map(|mut event| {
+            refer::shorten(&mut event, &data);
+            refer::extract(&mut event, entry.seq, &mut out.blobs);
+            event
+        });
+        refer::extract(&mut data, entry.seq, &mut out.blobs);
+        out.lines.push(line(entry.at, direction, data, entry.seq, event));
+    }
+    out
 }
 
 /// A line for what went to one client alone: an error, a context report.
@@ -168,8 +244,23 @@ fn unless_empty(_: ItemId, whole: &str) -> Option<(u64, &str)> {
 }
 
 fn value(message: &Message) -> Value {
-    let payload = serde_json::to_value(&message.payload).unwrap_or_default();
-    json!({"id": message.id, "type": message.payload.kind(), "payload": payload})
+    serde_json::to_value(Sent::from(message)).unwrap_or_default()
+}
+
+/// A message as it stands in a file.
+#[derive(Serialize)]
+struct Sent<'m> {
+    id: &'m str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    payload: &'m wire::Payload,
+}
+
+impl<'m> From<&'m Message> for Sent<'m> {
+    fn from(message: &'m Message) -> Sent<'m> {
+        let Message { id, payload, .. } = message;
+        Sent { id, kind: payload.kind(), payload }
+    }
 }
 
 fn review(answer: &Answer) -> Value {
@@ -210,11 +301,7 @@ struct Fields {
 }
 
 fn fields(at: Timestamp, direction: Direction, message_data: Value, seq: Seq) -> Fields {
-    let (event_type, direction) = match direction {
-        Direction::Incoming => ("websocket_message_received", "incoming"),
-        Direction::Outgoing => ("websocket_message_sent", "outgoing"),
-        Direction::None => ("session_event", "outgoing"),
-    };
+    let (event_type, direction) = direction.words();
     let (event, audit) = (None, None);
     Fields { timestamp: iso(at), event_type, direction, message_data, seq, event, audit }
 }

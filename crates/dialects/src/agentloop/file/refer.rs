@@ -32,6 +32,22 @@ pub(super) fn shorten(event: &mut Value, data: &Value) {
     replace(event, &mut OWN.to_string(), &known, &own);
 }
 
+/// Whether a JSON text has such a long string in it, or one that might be.
+pub(super) fn holds_long_text(json: &str) -> bool {
+    let (mut begun, mut escaped) = (None, false);
+    for (at, byte) in json.bytes().enumerate() {
+        match (byte, begun) {
+            _ if escaped => escaped = false,
+            (b'\\', _) => escaped = true,
+            (b'"', Some(begun)) if at - begun > REFERRED_BYTES_MIN => return true,
+            (b'"', Some(_)) => begun = None,
+            (b'"', None) => begun = Some(at),
+            _ => {}
+        }
+    }
+    false
+}
+
 /// Whether there is anything to shorten; in most events there is not.
 fn holds_long(value: &Value) -> bool {
     match value {
