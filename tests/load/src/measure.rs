@@ -118,6 +118,7 @@ async fn one(ground: &Ground, options: &Options, figures: &mut Figures) -> io::R
         }
         if options.wants("first") {
             in_time("first", one::first_text(ground, side, direct, figures)).await?;
+            in_time("first", one::first_text_in_memory(ground, side, figures)).await?;
         }
         if options.wants("burst") {
             in_time("burst", one::burst(ground, side, figures)).await?;

@@ -24,6 +24,22 @@ pub struct Ground {
     numbers: Cell<u64>,
 }
 
+/// Files that are never on a disk.
+const MEMORY: &str = "/dev/shm";
+
+pub struct InMemory {
+    pub process: Process,
+    _folder: Removed,
+}
+
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// The name of the session in stores that are made.
 pub const MADE: &str = "made";
 
@@ -41,6 +57,18 @@ impl Ground {
 
     pub async fn start(&self, side: Side) -> io::Result<Process> {
         self.start_with(side, &[]).await
+    }
+
+    /// With its log where no disk is waited for; `None` on machines without such a place.
+    pub async fn start_in_memory(&self, side: Side) -> io::Result<Option<InMemory>> {
+        let folder = Path::new(MEMORY).join(format!("polyloop-load-{}", std::process::id()));
+        if !Path::new(MEMORY).is_dir() {
+            return Ok(None);
+        }
+        std::fs::create_dir(&folder)?;
+        let folder = Removed(folder);
+        let process = self.start_in(side, &folder.0, &[]).await?;
+        Ok(Some(InMemory { process, _folder: folder }))
     }
 
     /// With further settings, for the server alone.
