@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::NAME;
 use super::calls::{Calls, Piece};
-use super::plain::{Choice, Plain};
+use super::plain::{Around, Choice, Plain};
 use super::thoughts::{Came, Field, Thought, thought};
 use crate::model::api::{Decode, Said};
 use crate::model::json::{self, Object};
@@ -32,6 +32,7 @@ pub struct Decoder {
     refusal: Refusal,
     over: bool,
     chunks: Vec<Chunk>,
+    around: Around,
 }
 
 /// A piece of reasoning whose block has not ended.
@@ -65,8 +66,13 @@ impl Decode for Decoder {
         if self.over {
             return Vec::new();
         }
+        if let Some(text) = self.around.text(event) {
+            self.say(text);
+            return std::mem::take(&mut self.chunks);
+        }
         if let Some(plain) = Plain::read(event) {
             self.plain(&plain);
+            self.around.keep(event, &plain);
             return std::mem::take(&mut self.chunks);
         }
         match openai::read(event) {
@@ -101,6 +107,7 @@ impl Decoder {
             refusal: Refusal::default(),
             over: false,
             chunks: Vec::new(),
+            around: Around::default(),
         }
     }
 

@@ -1,7 +1,8 @@
 //! What nearly every event of an answer is: a piece of text and nothing else.
 //!
-//! Read in one pass, without a map of fields. Whatever has anything more in it, in whatever form,
-//! is left to the decoder, which reads everything.
+//! Read in one pass, without a map of fields; and where it differs from the last one in its text
+//! alone, by that. Whatever has anything more in it, in whatever form, is left to the decoder,
+//! which reads everything.
 
 use std::borrow::Cow;
 
@@ -74,5 +75,46 @@ impl Plain<'_> {
         let plain: Plain<'_> = serde_json::from_slice(&event.data).ok()?;
         let is_first = plain.choices[0].index == 0;
         (is_first && plain.object != "error").then_some(plain)
+    }
+}
+
+/// What stood around the text of the last plain event.
+#[derive(Default)]
+pub(super) struct Around {
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+/// More is not kept.
+const AROUND_BYTES_MAX: usize = 2 * 1024;
+
+impl Around {
+    /// The text of an event that is the same around it.
+    pub(super) fn text<'e>(&self, event: &'e Event) -> Option<&'e str> {
+        if self.before.is_empty() || !event.name.is_empty() {
+            return None;
+        }
+        let text = event.data.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;
+        // Nothing in it ends the string, or stands for something else.
+        let stands = |byte: &u8| *byte >= b' ' && !matches!(byte, b'"' | b'\\');
+        std::str::from_utf8(text.iter().all(stands).then_some(text)?).ok()
+    }
+
+    pub(super) fn keep(&mut self, event: &Event, plain: &Plain<'_>) {
+        self.before.clear();
+        self.after.clear();
+        let [Choice { delta: Delta { content: Cow::Borrowed(text), .. }, .. }] = &plain.choices
+        else {
+            return;
+        };
+        // It lies in the event's own bytes.
+        let at = text.as_ptr().addr().wrapping_sub(event.data.as_ptr().addr());
+        let found = event.data.split_at_checked(at);
+        let Some((before, rest)) = found else { return };
+        let Some(after) = rest.strip_prefix(text.as_bytes()) else { return };
+        if before.len() + after.len() <= AROUND_BYTES_MAX {
+            self.before.extend_from_slice(before);
+            self.after.extend_from_slice(after);
+        }
     }
 }

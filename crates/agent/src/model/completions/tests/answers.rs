@@ -1,6 +1,7 @@
 //! What is read from which answer.
 
 use polyloop_session::history::Message;
+use polyloop_session::item::ItemKind;
 use polyloop_session::item::Opaque;
 use proptest::prelude::*;
 use serde_json::json;
@@ -222,4 +223,27 @@ fn what_is_more_than_a_text_is_not_taken_for_one() {
     }
     let named = Event { name: "error".into(), data: plain.as_bytes().to_vec() };
     assert!(Plain::read(&named).is_none());
+}
+
+/// Between the same bytes there can be more than a text.
+#[test]
+fn what_stands_around_a_text_does_not_make_one() {
+    let with =
+        |text: &str| format!(r#"{{"choices":[{{"index":0,"delta":{{"content":"{text}"}}}}]}}"#);
+    let said =
+        |text: &str| decoded(&[with("x"), with(text)]).into_iter().skip(2).collect::<Vec<_>>();
+    let text = |text: &str| Chunk::Text { block: 0, text: text.into() };
+    assert_eq!(said("é🦀"), [text("é🦀")]);
+    assert_eq!(said(r"\u0041\n"), [text("A\n")]);
+    assert_eq!(said(""), []);
+    assert_eq!(said(r#"a"}},{"index":0,"delta":{"content":"b"#), [text("a")]);
+    for broken in [r"a\", "a\nb"] {
+        assert!(matches!(said(broken)[..], [Chunk::Failed(_)]), "{broken}");
+    }
+    let thought = decoded(&[with("x"), with(r#"a","reasoning":"b"#)]);
+    assert!(
+        thought
+            .iter()
+            .any(|chunk| matches!(chunk, Chunk::Started { kind: ItemKind::Reasoning, .. }))
+    );
 }
