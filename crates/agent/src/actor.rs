@@ -205,7 +205,7 @@ pub struct Attached<V: View> {
     pub live: Vec<Growth>,
     /// Messages up to `from` that still wait for their turn.
     pub waiting: Vec<MessageId>,
-    pub subscription: Subscription<V::Frame>,
+    pub subscription: Subscription<V::Bundle>,
 }
 
 #[derive(Debug)]
@@ -598,6 +598,7 @@ impl<V: View> Actor<V> {
             }
             self.audience.send(&Update::Logged(entry));
         }
+        self.audience.deliver();
         self.tally.stand(&self.state);
         if was_open && self.live.is_empty() {
             self.writer.forget_growth().await?;
@@ -639,6 +640,7 @@ impl<V: View> Actor<V> {
             self.live.grow(&growth);
             self.audience.send(&Update::Grew(growth));
         }
+        self.audience.deliver();
         self.flushed_if_much().await
     }
 

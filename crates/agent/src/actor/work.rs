@@ -201,6 +201,7 @@ impl<V: View> Actor<V> {
                 Performed::Raw { call, provider, json } => {
                     self.grow(std::mem::take(&mut growths)).await?;
                     self.audience.send(&Update::Raw(Raw { call, provider, json }));
+                    self.audience.deliver();
                 }
                 Performed::Report(report) => {
                     reported = true;
