@@ -206,7 +206,7 @@ pub struct Attached<V: View> {
     pub live: Vec<Growth>,
     /// Messages up to `from` that still wait for their turn.
     pub waiting: Vec<MessageId>,
-    pub subscription: Subscription<V::Frame>,
+    pub subscription: Subscription<V::Bundle>,
 }
 
 #[derive(Debug)]

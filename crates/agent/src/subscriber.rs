@@ -1,23 +1,23 @@
 //! Those who watch a session: a bounded queue each, behind a view that all of one kind share.
 //!
-//! A frame is made once for all subscribers of a kind. One that takes less than is made is let go
-//! and told so; it comes back by its place in the log. Nothing here waits for anyone.
+//! A frame is made once for all subscribers of a kind, and those of one moment go out together. One
+//! that takes less than is made is let go and told so; it comes back by its place in the log.
+//! Nothing here waits for anyone.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use polyloop_session::{LogEntry, Seq, SessionId, Update};
 use tokio::sync::futures::Notified;
-use tokio::sync::{Notify, mpsc};
 
 use crate::meter::Meter;
 
-/// Frames one subscriber may lag behind.
-pub const QUEUED_FRAMES_MAX: usize = 8 * 1024;
-/// Bytes one subscriber may lag behind; the frames themselves are shared.
-pub const QUEUED_BYTES_MAX: usize = 1024 * 1024;
+mod queue;
+
+pub(crate) use queue::Queued;
+pub use queue::{Door, Passed, QUEUED_BUNDLES_MAX, QUEUED_BYTES_MAX, Subscription};
+use queue::{Leaving, Subscriber};
 
 /// Frames and answers that wait for the disk before the session waits, too.
 const HELD_MAX: usize = 1024;
@@ -25,7 +25,9 @@ const HELD_MAX: usize = 1024;
 /// How a session looks to one kind of client. The agent does not know what comes out.
 pub trait View: Send + 'static {
     type Kind: Copy + Eq + Send + Sync + 'static;
-    type Frame: Clone + Send + Sync + 'static;
+    type Frame: Send + 'static;
+    /// Frames that go out together, shared by all who get them.
+    type Bundle: Clone + Send + Sync + 'static;
 
     /// A view of what comes after the entry `at`, which is not inside a turn.
     fn open(kind: Self::Kind, session: &SessionId, at: Seq) -> Self;
@@ -38,7 +40,9 @@ pub trait View: Send + 'static {
 
     fn see(&mut self, update: &Update) -> Vec<Self::Frame>;
 
-    fn frame_bytes(frame: &Self::Frame) -> usize;
+    fn bundle(frames: Vec<Self::Frame>) -> Self::Bundle;
+
+    fn bundle_bytes(bundle: &Self::Bundle) -> usize;
 }
 
 /// What a subscriber can do about what a turn asks.
@@ -70,114 +74,10 @@ pub enum Ending {
     Failed(String),
 }
 
-pub struct Subscription<F> {
-    frames: mpsc::Receiver<F>,
-    shared: Arc<Queued>,
-    left: Arc<Notify>,
-    bytes_of: fn(&F) -> usize,
-}
-
-/// What both ends of a queue know of it.
-#[derive(Default)]
-pub(crate) struct Queued {
-    queued_bytes: AtomicUsize,
-    ending: Mutex<Option<Ending>>,
-}
-
-impl Queued {
-    /// What waits in it.
-    pub(crate) fn bytes(&self) -> usize {
-        self.queued_bytes.load(Ordering::Relaxed)
-    }
-}
-
-impl<F> Subscription<F> {
-    /// The next frame; `Err` when there will be none.
-    pub async fn next(&mut self) -> Result<F, Ending> {
-        match self.frames.recv().await {
-            Some(frame) => Ok(self.taken(frame)),
-            None => Err(self.ending()),
-        }
-    }
-
-    /// The same, for whoever waits for several things at once.
-    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Result<F, Ending>> {
-        match self.frames.poll_recv(cx) {
-            Poll::Ready(Some(frame)) => Poll::Ready(Ok(self.taken(frame))),
-            Poll::Ready(None) => Poll::Ready(Err(self.ending())),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-
-    /// A frame that is there already.
-    pub fn ready(&mut self) -> Option<F> {
-        let frame = self.frames.try_recv().ok()?;
-        Some(self.taken(frame))
-    }
-
-    fn taken(&self, frame: F) -> F {
-        self.shared.queued_bytes.fetch_sub((self.bytes_of)(&frame), Ordering::Relaxed);
-        frame
-    }
-
-    fn ending(&self) -> Ending {
-        let ending = self.shared.ending.lock().unwrap_or_else(PoisonError::into_inner);
-        // An actor that breaks says nothing.
-        let broke = || Ending::Failed("the session broke; this is a fault of the server".into());
-        ending.clone().unwrap_or_else(broke)
-    }
-}
-
-impl<F> Drop for Subscription<F> {
-    /// The session may have nobody left to stay awake for.
-    fn drop(&mut self) {
-        self.frames.close();
-        self.left.notify_one();
-    }
-}
-
-pub(crate) struct Subscriber<F> {
-    frames: mpsc::Sender<F>,
-    shared: Arc<Queued>,
-    power: Power,
-    presence: Presence,
-}
-
-impl<F: Clone> Subscriber<F> {
-    fn new(
-        power: Power,
-        presence: Presence,
-        left: Arc<Notify>,
-        bytes_of: fn(&F) -> usize,
-    ) -> (Subscriber<F>, Subscription<F>) {
-        let (sender, frames) = mpsc::channel(QUEUED_FRAMES_MAX);
-        let shared = Arc::new(Queued::default());
-        let subscriber = Subscriber { frames: sender, shared: shared.clone(), power, presence };
-        (subscriber, Subscription { frames, shared, left, bytes_of })
-    }
-
-    fn end(&self, ending: Ending) {
-        let mut place = self.shared.ending.lock().unwrap_or_else(PoisonError::into_inner);
-        place.get_or_insert(ending);
-    }
-
-    /// False when it is gone or was cut off.
-    fn send(&self, frame: &F, bytes: usize) -> bool {
-        let queued = self.shared.queued_bytes.fetch_add(bytes, Ordering::Relaxed);
-        // A single frame is always taken, however long.
-        let fits = queued == 0 || queued.saturating_add(bytes) <= QUEUED_BYTES_MAX;
-        if fits && self.frames.try_send(frame.clone()).is_ok() {
-            return true;
-        }
-        self.end(Ending::Behind);
-        false
-    }
-}
-
 /// All subscribers of one session.
 pub(crate) struct Audience<V: View> {
     lenses: Vec<Lens<V>>,
-    left: Arc<Notify>,
+    leaving: Arc<Leaving>,
     meter: Arc<Meter>,
     /// What nobody may be told before something is safe, in order.
     held: VecDeque<Held<V>>,
@@ -196,19 +96,25 @@ enum Held<V: View> {
 struct Lens<V: View> {
     kind: V::Kind,
     view: V,
-    subscribers: Vec<Subscriber<V::Frame>>,
+    subscribers: Vec<Subscriber<V::Bundle>>,
+    /// What was made and is not sent yet.
+    gathered: Vec<V::Frame>,
 }
 
 impl<V: View> Lens<V> {
-    fn deliver(&mut self, frame: &V::Frame) {
-        let bytes = V::frame_bytes(frame);
-        self.subscribers.retain(|subscriber| subscriber.send(frame, bytes));
+    fn deliver(&mut self) {
+        if self.gathered.is_empty() {
+            return;
+        }
+        let bundle = V::bundle(std::mem::take(&mut self.gathered));
+        let bytes = V::bundle_bytes(&bundle);
+        self.subscribers.retain(|subscriber| subscriber.send(&bundle, bytes));
     }
 }
 
 impl<V: View> Audience<V> {
     pub(crate) fn new(meter: Arc<Meter>) -> Audience<V> {
-        Audience { lenses: Vec::new(), left: Arc::default(), meter, held: VecDeque::new() }
+        Audience { lenses: Vec::new(), leaving: Arc::default(), meter, held: VecDeque::new() }
     }
 
     pub(crate) fn has(&self, kind: V::Kind) -> bool {
@@ -217,7 +123,7 @@ impl<V: View> Audience<V> {
 
     /// Adds a view that has caught up with the log.
     pub(crate) fn add(&mut self, kind: V::Kind, view: V) {
-        self.lenses.push(Lens { kind, view, subscribers: Vec::new() });
+        self.lenses.push(Lens { kind, view, subscribers: Vec::new(), gathered: Vec::new() });
     }
 
     /// `None` when no view of that kind was added.
@@ -226,31 +132,41 @@ impl<V: View> Audience<V> {
         kind: V::Kind,
         power: Power,
         presence: Presence,
-    ) -> Option<Subscription<V::Frame>> {
+    ) -> Option<Subscription<V::Bundle>> {
+        self.deliver();
         let lens = self.lenses.iter_mut().find(|lens| lens.kind == kind)?;
         let (subscriber, subscription) =
-            Subscriber::new(power, presence, self.left.clone(), V::frame_bytes);
-        self.meter.watch(&subscriber.shared);
+            Subscriber::new(power, presence, self.leaving.clone(), V::bundle_bytes);
+        self.meter.watch(subscriber.queued());
         lens.subscribers.push(subscriber);
         Some(subscription)
     }
 
+    /// Makes the frames of an update; they go out with `deliver`.
     pub(crate) fn send(&mut self, update: &Update) {
         let holding = !self.held.is_empty();
         for lens in &mut self.lenses {
-            for frame in lens.view.see(update) {
-                match holding {
-                    true => self.held.push_back(Held::Frame(lens.kind, frame)),
-                    false => lens.deliver(&frame),
-                }
+            let frames = lens.view.see(update);
+            match holding {
+                true => self.held.extend(frames.into_iter().map(|f| Held::Frame(lens.kind, f))),
+                false if lens.gathered.is_empty() => lens.gathered = frames,
+                false => lens.gathered.extend(frames),
             }
         }
+    }
+
+    /// What was made since the last time goes out together.
+    pub(crate) fn deliver(&mut self) {
+        self.lenses.iter_mut().for_each(Lens::deliver);
     }
 
     /// Tells somebody something, in its turn.
     pub(crate) fn tell(&mut self, tell: impl FnOnce(Result<(), &str>) + Send + 'static) {
         match self.held.is_empty() {
-            true => tell(Ok(())),
+            true => {
+                self.deliver();
+                tell(Ok(()));
+            }
             false => self.held.push_back(Held::Told(Box::new(tell))),
         }
     }
@@ -270,21 +186,26 @@ impl<V: View> Audience<V> {
         self.held.pop_front();
         loop {
             match self.held.front() {
-                None | Some(Held::Until) => return,
+                None | Some(Held::Until) => return self.deliver(),
                 Some(Held::Frame(..) | Held::Told(_)) => {}
             }
             match self.held.pop_front() {
                 Some(Held::Frame(kind, frame)) => {
-                    let lens = self.lenses.iter_mut().find(|lens| lens.kind == kind);
-                    lens.into_iter().for_each(|lens| lens.deliver(&frame));
+                    if let Some(lens) = self.lenses.iter_mut().find(|lens| lens.kind == kind) {
+                        lens.gathered.push(frame);
+                    }
                 }
-                Some(Held::Told(tell)) => tell(Ok(())),
+                Some(Held::Told(tell)) => {
+                    self.deliver();
+                    tell(Ok(()));
+                }
                 Some(Held::Until) | None => {}
             }
         }
     }
 
     pub(crate) fn end(&mut self, ending: &Ending) {
+        self.deliver();
         for held in self.held.drain(..) {
             if let (Held::Told(tell), Ending::Failed(why)) = (held, ending) {
                 tell(Err(why));
@@ -298,13 +219,16 @@ impl<V: View> Audience<V> {
 
     /// Waits until somebody has left; perhaps nobody is there any more.
     pub(crate) fn left(&self) -> Notified<'_> {
-        self.left.notified()
+        self.leaving.notify.notified()
     }
 
     /// Forgets those who left, and views that nobody looks through.
     pub(crate) fn tidy(&mut self) {
+        if !self.leaving.any.swap(false, Ordering::AcqRel) {
+            return;
+        }
         for lens in &mut self.lenses {
-            lens.subscribers.retain(|subscriber| !subscriber.frames.is_closed());
+            lens.subscribers.retain(|subscriber| !subscriber.has_left());
         }
         self.lenses.retain(|lens| !lens.subscribers.is_empty());
     }
@@ -316,10 +240,10 @@ impl<V: View> Audience<V> {
 
     /// Whether somebody is attached who can do so much.
     pub(crate) fn can(&self, power: Power) -> bool {
-        self.subscribers().any(|s| s.power >= power && !s.frames.is_closed())
+        self.subscribers().any(|s| s.power >= power && !s.has_left())
     }
 
-    fn subscribers(&self) -> impl Iterator<Item = &Subscriber<V::Frame>> {
+    fn subscribers(&self) -> impl Iterator<Item = &Subscriber<V::Bundle>> {
         self.lenses.iter().flat_map(|lens| &lens.subscribers)
     }
 }

@@ -105,6 +105,16 @@ impl Own {
 
     /// Puts in what is the connection's own.
     pub fn finish(&mut self, frame: Frame) -> Frame {
+        if frame.inserts.is_empty() {
+            return frame;
+        }
+        let mut text = Vec::with_capacity(frame.text.len() + INSERT_BYTES);
+        let stamp_at = self.finish_into(&frame, &mut text);
+        Frame { text: text.into(), stamp_at, inserts: Vec::new(), ..frame }
+    }
+
+    /// The same, with the text put behind `text`; gives where in the frame its stamp then begins.
+    pub fn finish_into(&mut self, frame: &Frame, text: &mut Vec<u8>) -> Option<usize> {
         let counts = frame.inserts.iter().any(|(_, insert)| *insert == Insert::EventNumber);
         if let Some(run) = frame.run.filter(|_| counts) {
             let begins = run.part == RunPart::Start || self.turn.is_some_and(|t| t != run.turn);
@@ -113,14 +123,10 @@ impl Own {
             }
             self.turn = Some(run.turn);
         }
-        if frame.inserts.is_empty() {
-            return frame;
-        }
         if counts {
             self.events = self.events.saturating_add(1);
         }
         let number = Decimal::new(self.events);
-        let mut text = Vec::with_capacity(frame.text.len() + INSERT_BYTES);
         let (mut from, mut stamp_at) = (0, frame.stamp_at);
         for (at, insert) in &frame.inserts {
             let at = (*at).clamp(from, frame.text.len());
@@ -136,7 +142,7 @@ impl Own {
             from = at;
         }
         text.extend_from_slice(&frame.text[from..]);
-        Frame { text: text.into(), stamp_at, inserts: Vec::new(), ..frame }
+        stamp_at
     }
 }
 

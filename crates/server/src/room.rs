@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 
 use crate::catch_up::{CatchUp, Moment};
 use crate::socket::store_complaint;
-use crate::view::{DialectKind, DialectView};
+use crate::view::{Bundle, DialectKind, DialectView};
 
 /// Frames a member may lag behind: it has no place to come back to.
 const MEMBER_FRAMES_MAX: usize = 8 * 1024;
@@ -232,14 +232,16 @@ struct Pump {
 }
 
 impl Pump {
-    async fn run(self, mut subscription: Subscription<Arc<Frame>>) {
+    async fn run(self, mut subscription: Subscription<Arc<Bundle>>) {
         let mut place = None;
         let ending = loop {
             match subscription.next().await {
-                Ok(frame) => {
-                    let at = frame.stamp().and_then(|stamp| Cursor::of_stamp(&stamp));
-                    place = at.or(place);
-                    self.room.told(&self.session, Arc::unwrap_or_clone(frame));
+                Ok(bundle) => {
+                    for frame in &bundle.frames {
+                        let at = frame.stamp().and_then(|stamp| Cursor::of_stamp(&stamp));
+                        place = at.or(place);
+                        self.room.told(&self.session, frame.clone());
+                    }
                 }
                 Err(ending) => break ending,
             }

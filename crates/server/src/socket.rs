@@ -29,9 +29,11 @@ mod ask;
 mod attach;
 mod behind;
 mod outgoing;
+mod outlet;
 mod pace;
 mod read;
 mod run;
+mod standing;
 mod start;
 mod stream;
 mod write;
@@ -112,11 +114,13 @@ async fn connection(
     visit: Visit,
     _held: Option<Held>,
 ) {
-    let Ok(stream) = unbound.bind() else { return };
+    let visit = Arc::new(visit);
+    let Ok(stream) = unbound.bind(visit.clone()) else { return };
+    let outlet = stream.outlet.clone();
     // Fragments and frames obey the same bound; a longer message closes with 1009.
     let limits = Limits::default().max_payload_len(Some(app.message_bytes_max));
     let socket = ServerBuilder::new().limits(limits).serve(stream);
-    read::serve(app, socket, hello, client, Arc::new(visit)).await;
+    read::serve(app, (socket, outlet), hello, client, visit).await;
 }
 
 fn accept_key(method: &Method, headers: &HeaderMap) -> Result<String, (StatusCode, &'static str)> {

@@ -9,6 +9,12 @@ use polyloop_dialects::agentloop::file;
 use polyloop_dialects::{Dialect, Frame, View};
 use polyloop_session::{LogEntry, Seq, SessionId, Timestamp, Update};
 
+#[path = "view/bundle.rs"]
+mod bundle;
+
+pub use bundle::Bundle;
+pub(crate) use bundle::{ends_run, framed, push};
+
 /// A session as the clients of one dialect see it.
 pub struct DialectView(View);
 
@@ -26,8 +32,8 @@ impl Eq for DialectKind {}
 
 impl subscriber::View for DialectView {
     type Kind = DialectKind;
-    /// Shared: a queue has room for many, and a frame goes into many queues.
-    type Frame = Arc<Frame>;
+    type Frame = Frame;
+    type Bundle = Arc<Bundle>;
 
     fn open(kind: DialectKind, session: &SessionId, at: Seq) -> DialectView {
         DialectView(View::new(kind.0, session, at))
@@ -41,12 +47,16 @@ impl subscriber::View for DialectView {
         self.0.recall(entry);
     }
 
-    fn see(&mut self, update: &Update) -> Vec<Arc<Frame>> {
-        self.0.see(update).into_iter().map(Arc::new).collect()
+    fn see(&mut self, update: &Update) -> Vec<Frame> {
+        self.0.see(update)
     }
 
-    fn frame_bytes(frame: &Arc<Frame>) -> usize {
-        frame.text.len()
+    fn bundle(frames: Vec<Frame>) -> Arc<Bundle> {
+        Arc::new(Bundle::new(frames))
+    }
+
+    fn bundle_bytes(bundle: &Arc<Bundle>) -> usize {
+        bundle.text_bytes
     }
 }
 

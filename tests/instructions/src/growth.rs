@@ -12,7 +12,6 @@ use polyloop_agent::log::{Flush, Log, Occasion, OpenMode};
 use polyloop_agent::messages::Messages;
 use polyloop_agent::sessions::{Handle, Sessions};
 use polyloop_agent::subscriber::{Power, Presence, Subscription};
-use polyloop_dialects::Frame;
 use polyloop_dialects::unified::Unified;
 use polyloop_session::command::Send;
 use polyloop_session::event::Origin;
@@ -24,7 +23,7 @@ use tokio::runtime::Runtime;
 use crate::kit;
 use crate::meter::Meter;
 use crate::story::{Story, TURN_ENTRIES_MAX};
-use crate::view::{DialectKind, DialectView, FileCodec};
+use crate::view::{Bundle, DialectKind, DialectView, FileCodec};
 
 /// How many entries each session has when its turns are counted.
 pub const PASTS: [u64; 4] = [50, 1_000, 10_000, 100_000];
@@ -95,7 +94,7 @@ pub fn count(meter: &Meter, runtime: &Runtime, dir: &Path) {
     runtime.block_on(sessions.close());
 }
 
-async fn turn(handle: &Handle<DialectView>, subscription: &mut Subscription<Arc<Frame>>) {
+async fn turn(handle: &Handle<DialectView>, subscription: &mut Subscription<Arc<Bundle>>) {
     let text = "What do the notes say?".into();
     let origin = Origin { who: Who::via("count"), can_approve: true, can_answer: true };
     let send = Send {
@@ -108,8 +107,9 @@ async fn turn(handle: &Handle<DialectView>, subscription: &mut Subscription<Arc<
     };
     handle.command(Command::Send(Box::new(send))).await.unwrap();
     loop {
-        let frame = subscription.next().await.unwrap();
-        if frame.text.windows(TURN_END.len()).any(|part| part == TURN_END) {
+        let bundle = subscription.next().await.unwrap();
+        let ends = |text: &[u8]| text.windows(TURN_END.len()).any(|part| part == TURN_END);
+        if bundle.frames.iter().any(|frame| ends(&frame.text)) {
             return;
         }
     }

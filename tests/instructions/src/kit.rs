@@ -16,7 +16,7 @@ use polyloop_agent::messages::Messages;
 use polyloop_agent::model::http::Proxies;
 use polyloop_agent::model::table::{Card, Family, Table};
 use polyloop_agent::model::{Chunk, Model, Only, Request, Stop};
-use polyloop_agent::place::{Instructions, Places};
+use polyloop_agent::place::{Instructions, Places, Recent};
 use polyloop_agent::tokens::{Counted, Rough};
 use polyloop_agent::tool::web_fetcher::{self, PrivateAddresses, Reach};
 use polyloop_agent::tool::{self, Place};
@@ -72,7 +72,15 @@ pub fn make(log: Arc<dyn Log>, messages: Messages, work: &Path) -> Kit {
         tools: tool::ALL.iter().map(|tool| tool.spec()).collect(),
         // The other one unpacks its tables while the first turns run.
         tokens: Counted::by(Arc::new(Rough)),
-        places: Places { common, roots, plans, outputs, todos, memories },
+        places: Places {
+            common,
+            roots,
+            plans,
+            outputs,
+            todos,
+            memories,
+            recent: Recent::default(),
+        },
         settings: Settings {
             cwd: cwd.display().to_string().into(),
             model: NAME.into(),

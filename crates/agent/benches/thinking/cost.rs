@@ -73,8 +73,13 @@ pub async fn turn(mut run: RunOptions, calls_max: u32) -> Cost {
     let said = Send { run: Some(Box::new(run)), ..message("Do more.") };
     handle.command(Command::Send(Box::new(said))).await.unwrap();
     let (mut calls, mut events) = (0, 0);
+    let mut coming = Vec::new().into_iter();
     loop {
-        let Frame(update) = in_time("the end of a turn", subscription.next()).await.unwrap();
+        let Some(Frame(update)) = coming.next() else {
+            let bundle = in_time("the end of a turn", subscription.next()).await.unwrap();
+            coming = bundle.into_iter();
+            continue;
+        };
         let Update::Logged(entry) = update else { continue };
         events += 1;
         match &entry.event {

@@ -88,8 +88,13 @@ async fn play(sessions: &Sessions<Seeing>, kind: Kind, numbers: &Left, run: RunO
     let said = Send { run: Some(Box::new(run)), ..message(&mind::message(numbers)) };
     handle.command(Command::Send(Box::new(said))).await.unwrap();
     let (mut answer, mut played) = (String::new(), Played { solved: false, calls: 0, events: 0 });
+    let mut coming = Vec::new().into_iter();
     loop {
-        let Frame(update) = in_time("the end of a puzzle", subscription.next()).await.unwrap();
+        let Some(Frame(update)) = coming.next() else {
+            let bundle = in_time("the end of a puzzle", subscription.next()).await.unwrap();
+            coming = bundle.into_iter();
+            continue;
+        };
         let Update::Logged(entry) = update else { continue };
         played.events += 1;
         match &entry.event {

@@ -132,6 +132,7 @@ impl<V: View> Actor<V> {
         for entry in entries {
             self.audience.send(&Update::Logged(entry));
         }
+        self.audience.deliver();
         if closes_growth && self.live.is_empty() {
             self.writer.forget_growth().await?;
         }
@@ -166,6 +167,7 @@ impl<V: View> Actor<V> {
             self.live.grow(&growth);
             self.audience.send(&Update::Grew(growth));
         }
+        self.audience.deliver();
         self.flushed_if_much().await
     }
 

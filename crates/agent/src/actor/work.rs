@@ -203,6 +203,7 @@ impl<V: View> Actor<V> {
                     self.grow(std::mem::take(&mut growths)).await?;
                     self.write_out().await?;
                     self.audience.send(&Update::Raw(Raw { call, provider, json }));
+                    self.audience.deliver();
                 }
                 Performed::Report(report) => {
                     reported = true;

@@ -1,7 +1,8 @@
 //! A client that notes everything it is shown, and minds that it fits together: entries without
 //! gap, growth at its place, completions that say what was streamed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use polyloop_agent::actor::{Attached, CommandError, Recorded};
@@ -23,7 +24,9 @@ use super::view::{Frame, Kind, Seeing};
 
 pub struct Client {
     pub handle: Handle<Seeing>,
-    pub subscription: Subscription<Frame>,
+    pub subscription: Subscription<Vec<Frame>>,
+    /// What came with what was last taken in.
+    coming: VecDeque<Frame>,
     pub state: State,
     pub entries: Vec<Arc<LogEntry>>,
     /// All characters of all items, open or not.
@@ -67,7 +70,9 @@ impl Client {
         let Attached { head, from: _, live, waiting: _, subscription } = attached;
         let (state, shown) = (State::default(), BTreeMap::new());
         let (entries, growths, raws) = (Vec::new(), 0, Vec::new());
-        let mut client = Client { handle, subscription, state, entries, shown, growths, raws };
+        let coming = VecDeque::new();
+        let mut client =
+            Client { handle, subscription, coming, state, entries, shown, growths, raws };
         let mut after = have;
         while after < head {
             let page = client.handle.read(after, head).await.unwrap();
@@ -85,9 +90,13 @@ impl Client {
     }
 
     pub async fn next(&mut self, what: &str) -> Result<Update, Ending> {
-        let Frame(update) = in_time(what, self.subscription.next()).await?;
-        self.take(update.clone());
-        Ok(update)
+        loop {
+            if let Some(Frame(update)) = self.coming.pop_front() {
+                self.take(update.clone());
+                return Ok(update);
+            }
+            self.coming = in_time(what, self.subscription.next()).await?.into();
+        }
     }
 
     /// Takes in updates until something holds, which it may do already.
@@ -211,9 +220,12 @@ impl Client {
     /// What follows from the command was sent before its answer, so it is taken in too.
     pub async fn command(&mut self, command: Command) -> Result<(), Broke> {
         let done = self.try_command(command.clone()).await;
-        while let Some(Frame(update)) = self.subscription.ready() {
-            self.take(update);
-        }
+        let mut sent = std::mem::take(&mut self.coming);
+        self.subscription.take(|bundle| {
+            sent.extend(bundle);
+            ControlFlow::Continue(())
+        });
+        sent.into_iter().for_each(|Frame(update)| self.take(update));
         match done {
             Ok(_) => Ok(()),
             Err(CommandError::Store(_) | CommandError::Failed(_)) => Err(Broke),

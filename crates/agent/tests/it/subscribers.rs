@@ -1,7 +1,7 @@
 //! Those who watch: frames are made once, and one who is too slow is cut off alone.
 
 use polyloop_agent::actor::Attached;
-use polyloop_agent::subscriber::{Ending, QUEUED_BYTES_MAX, QUEUED_FRAMES_MAX, Subscription};
+use polyloop_agent::subscriber::{Ending, QUEUED_BUNDLES_MAX, QUEUED_BYTES_MAX, Subscription};
 use polyloop_session::policy::Mode;
 use polyloop_session::{Command, Update};
 
@@ -11,7 +11,7 @@ use super::model::{Hand, Strings};
 use super::rig::{Rig, in_time};
 use super::view::{Frame, Kind, Seeing};
 
-async fn attached(rig: &Rig, kind: Kind) -> Subscription<Frame> {
+async fn attached(rig: &Rig, kind: Kind) -> Subscription<Vec<Frame>> {
     let attached: Attached<Seeing> =
         in_time("the attachment", rig.handle("s").attach(kind, None, APPROVE, CLIENT))
             .await
@@ -20,11 +20,11 @@ async fn attached(rig: &Rig, kind: Kind) -> Subscription<Frame> {
 }
 
 /// All that is still to be had.
-async fn rest(mut subscription: Subscription<Frame>) -> (Vec<Update>, Ending) {
+async fn rest(mut subscription: Subscription<Vec<Frame>>) -> (Vec<Update>, Ending) {
     let mut updates = Vec::new();
     loop {
         match in_time("a frame", subscription.next()).await {
-            Ok(Frame(update)) => updates.push(update),
+            Ok(bundle) => updates.extend(bundle.into_iter().map(|Frame(update)| update)),
             Err(ending) => return (updates, ending),
         }
     }
@@ -40,7 +40,7 @@ async fn who_lags_too_many_frames_behind_is_cut_off() {
     let mut fast = rig.client("s").await;
     let slow = attached(&rig, rig.kind).await;
     let elsewhere = attached(&rig, Kind::new()).await;
-    for _ in 0..QUEUED_FRAMES_MAX {
+    for _ in 0..QUEUED_BUNDLES_MAX {
         fast.command(one_entry()).await.unwrap();
     }
     // So far nobody has lagged too far behind: one who comes back now misses nothing.
@@ -48,10 +48,10 @@ async fn who_lags_too_many_frames_behind_is_cut_off() {
     fast.command(one_entry()).await.unwrap();
     for subscription in [slow, elsewhere] {
         let (updates, ending) = rest(subscription).await;
-        assert_eq!(updates.len(), QUEUED_FRAMES_MAX, "what was queued is still given");
+        assert_eq!(updates.len(), QUEUED_BUNDLES_MAX, "what was queued is still given");
         assert_eq!(ending, Ending::Behind);
     }
-    assert_eq!(fast.entries.len(), 1 + QUEUED_FRAMES_MAX + 1);
+    assert_eq!(fast.entries.len(), 1 + QUEUED_BUNDLES_MAX + 1);
     rig.sessions.close().await;
     let (updates, ending) = rest(patient).await;
     assert_eq!((updates.len(), ending), (1, Ending::Closed));

@@ -79,6 +79,7 @@ pub struct Frame(pub Update);
 impl View for Seeing {
     type Kind = Kind;
     type Frame = Frame;
+    type Bundle = Vec<Frame>;
 
     fn open(kind: Kind, _: &SessionId, _: Seq) -> Seeing {
         kind.0.opened.fetch_add(1, Ordering::SeqCst);
@@ -102,12 +103,17 @@ impl View for Seeing {
         vec![Frame(update.clone())]
     }
 
-    fn frame_bytes(Frame(update): &Frame) -> usize {
-        match update {
+    fn bundle(frames: Vec<Frame>) -> Vec<Frame> {
+        frames
+    }
+
+    fn bundle_bytes(bundle: &Vec<Frame>) -> usize {
+        let bytes = |Frame(update): &Frame| match update {
             Update::Logged(_) => 1,
             Update::Grew(growth) => growth.text.len(),
             Update::Raw(raw) => raw.json.len(),
-        }
+        };
+        bundle.iter().map(bytes).sum()
     }
 }
 

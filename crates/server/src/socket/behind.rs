@@ -11,23 +11,23 @@ use futures_util::future::BoxFuture;
 use polyloop_agent::actor::Attached;
 use polyloop_agent::sessions::Handle;
 use polyloop_agent::subscriber::{Presence, Subscription};
-use polyloop_dialects::{Cursor, Dialect, Frame};
+use polyloop_dialects::{Cursor, Dialect};
 
 use super::attach::{complaint, power};
 use crate::catch_up::{Batch, CatchUp, Moment};
-use crate::view::{DialectKind, DialectView};
+use crate::view::{Bundle, DialectKind, DialectView};
 
 /// What catching up came to, for now.
 pub(super) enum Caught {
     Some(Box<Catching>, Batch),
-    All(Subscription<Arc<Frame>>),
+    All(Subscription<Arc<Bundle>>),
     Failed(String),
 }
 
 /// On the way.
 pub(super) struct Catching {
     catch_up: CatchUp,
-    subscription: Subscription<Arc<Frame>>,
+    subscription: Subscription<Arc<Bundle>>,
 }
 
 impl Catching {

@@ -6,13 +6,15 @@ use bytes::Bytes;
 use polyloop_agent::sessions::Handle;
 use polyloop_agent::subscriber::Subscription;
 use polyloop_dialects::{Cursor, Dialect, Frame};
-use polyloop_session::policy::Mode;
 use polyloop_session::{MessageId, SessionId, TurnId, WaitId};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
-use tokio_websockets::{CloseCode, Message};
 
 use crate::room::Member;
-use crate::view::DialectView;
+use crate::view::{Bundle, DialectView};
+
+/// The first bytes of a frame that closes, and its longest reason.
+const CLOSE: u8 = 0x88;
+const REASON_BYTES_MAX: usize = 123;
 
 pub(super) enum Outgoing {
     /// A frame of a session, and the room it takes in the queue until it is written.
@@ -27,8 +29,6 @@ pub(super) enum Outgoing {
     Count(SessionId, Option<TurnId>, u64),
     /// The connection's dialect is decided, and the session it named, if any.
     Speaks(&'static dyn Dialect, Option<SessionId>),
-    /// The client's own word for a mode.
-    Call(Mode, &'static str),
     /// From here on the session's own frames.
     Subscribed(Box<Subscribed>),
     /// The message that this connection asked for a run with. Its session's frames are let go; if
@@ -45,7 +45,7 @@ pub(super) enum Outgoing {
 pub(super) struct Subscribed {
     pub session: SessionId,
     pub dialect: &'static dyn Dialect,
-    pub subscription: Subscription<Arc<Frame>>,
+    pub subscription: Subscription<Arc<Bundle>>,
     /// The stamp of what went before.
     pub place: Bytes,
     pub sight: Sight,
@@ -65,6 +65,20 @@ pub(super) enum Sight {
     All,
     /// Its own run, once it is known; until then nothing.
     OwnRun(Option<MessageId>),
+}
+
+impl Sight {
+    pub(super) fn sees(self, frame: &Frame) -> bool {
+        match self {
+            Sight::All => true,
+            Sight::OwnRun(own) => frame.run.is_some_and(|run| run.message == own),
+        }
+    }
+
+    /// Until its run is known, the client sees nothing, and nothing is let go.
+    pub(super) fn waits(self) -> bool {
+        self == Sight::OwnRun(None)
+    }
 }
 
 pub(super) enum Close {
@@ -89,17 +103,18 @@ impl Close {
         }
     }
 
-    pub(super) fn message(&self) -> Option<Message> {
-        let (code, reason) = match self {
+    /// The frame that tells the client.
+    pub(super) fn frame(&self) -> Option<Vec<u8>> {
+        let (code, reason): (u16, _) = match self {
             Close::Answered => return None,
-            Close::TooBig(reason) => (CloseCode::MESSAGE_TOO_BIG, reason.as_str()),
-            Close::TooSlow => {
-                (CloseCode::SERVICE_OVERLOAD, "too slow; come back with ?since= your last cursor")
-            }
-            Close::GoingAway => (CloseCode::GOING_AWAY, "the server is shutting down"),
-            Close::RunFailed => (CloseCode::INTERNAL_SERVER_ERROR, "the run failed"),
+            Close::TooBig(reason) => (1009, reason.as_str()),
+            Close::TooSlow => (1013, "too slow; come back with ?since= your last cursor"),
+            Close::GoingAway => (1001, "the server is shutting down"),
+            Close::RunFailed => (1011, "the run failed"),
         };
-        Some(Message::close(Some(code), reason))
+        let reason = &reason[..reason.floor_char_boundary(REASON_BYTES_MAX)];
+        let length = 2 + reason.len() as u8;
+        Some([&[CLOSE, length], &code.to_be_bytes(), reason.as_bytes()].concat())
     }
 }
 

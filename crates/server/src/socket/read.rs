@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::SplitStream;
+use futures_util::{SinkExt, StreamExt};
 use polyloop_agent::sessions::Handle;
 use polyloop_dialects::agentloop::file::audit_line;
 use polyloop_dialects::{
@@ -14,13 +13,15 @@ use polyloop_dialects::{
 };
 use polyloop_session::wait::Who;
 use polyloop_session::{SessionId, Text};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_websockets::{Error, Message, WebSocketStream};
 
 use super::Hello;
 use super::outgoing::{Close, Outgoing, RunId, Written};
+use super::outlet::Outlet;
 use super::pace::Pacing;
+use super::stream::Stream;
 use super::write;
 use crate::access::Visit;
 use crate::app::App;
@@ -47,6 +48,7 @@ pub(super) struct Reader {
     /// Room in the queue, by the bytes of what is in it.
     room: Arc<Semaphore>,
     pub written: Arc<Written>,
+    outlet: Arc<Outlet>,
     pub replies: u64,
     /// It is a member of the chat room, under this number.
     pub member: Option<u64>,
@@ -94,19 +96,15 @@ pub(super) struct OwnRun {
 /// The connection must end.
 pub(super) struct Gone;
 
-pub(super) async fn serve<S>(
+pub(super) async fn serve(
     app: Arc<App>,
-    socket: WebSocketStream<S>,
+    (mut socket, outlet): (WebSocketStream<Stream>, Arc<Outlet>),
     hello: Hello,
     client: Arc<Sent>,
     visit: Arc<Visit>,
-) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (sink, mut frames) = socket.split();
+) {
     let (outgoing, queue) = mpsc::channel(OUTGOING_MAX);
     let unanswered = Arc::new(AtomicU32::new(0));
-    let written = Arc::new(Written::default());
     let closing = app.closing.clone();
     let pace = Pacing::new(app.clients.connection(), client);
     let who = Who {
@@ -124,7 +122,8 @@ pub(super) async fn serve<S>(
         since: hello.since,
         outgoing,
         room: Arc::new(Semaphore::new(OUTGOING_KIB_MAX as usize)),
-        written: written.clone(),
+        written: outlet.written.clone(),
+        outlet: outlet.clone(),
         replies: 0,
         member: None,
         passing: None,
@@ -137,18 +136,19 @@ pub(super) async fn serve<S>(
         pace,
     };
     let silent_viewer = hello.dialect.is_none() && hello.on_chat_path;
-    let writing = write::run(sink, queue, unanswered.clone(), written, closing, visit);
+    let writing = write::run(outlet, queue, unanswered.clone(), closing, visit);
     let reading = async {
-        let _ = reader.run(&mut frames, &unanswered, silent_viewer).await;
+        let _ = reader.run(&mut socket, &unanswered, silent_viewer).await;
         reader.leave();
         // Dropping the queue lets the writing half finish what is in it.
         drop(reader);
     };
     // When the writing half ends first, the reading half finds its queue closed and leaves.
-    let (sink, ()) = tokio::join!(writing, reading);
-    if let Ok(socket) = frames.reunite(sink) {
-        drain(socket.into_inner()).await;
+    let (closing, ()) = tokio::join!(writing, reading);
+    if let Some(until) = closing {
+        let _ = tokio::time::timeout_at(until, socket.close()).await;
     }
+    drain(socket.into_inner()).await;
 }
 
 /// Reads what the client is still sending, for a while: closing a socket with unread data in it
@@ -168,15 +168,12 @@ async fn drain(mut socket: impl AsyncRead + Unpin) {
 }
 
 impl Reader {
-    async fn run<S>(
+    async fn run(
         &mut self,
-        frames: &mut SplitStream<WebSocketStream<S>>,
+        frames: &mut WebSocketStream<Stream>,
         unanswered: &AtomicU32,
         silent_viewer: bool,
-    ) -> Result<(), Gone>
-    where
-        S: AsyncRead + AsyncWrite + Unpin,
-    {
+    ) -> Result<(), Gone> {
         match self.dialect {
             // What is done seldom is kept apart: a connection that waits is small.
             Some(dialect) => Box::pin(self.decided(dialect)).await?,
@@ -202,10 +199,12 @@ impl Reader {
                 None => return Ok(()),
                 Some(Ok(message)) => message,
                 Some(Err(Error::PayloadTooLong { max_len, .. })) => {
+                    let _ = frames.flush().await;
                     let reason = format!("messages may have {max_len} bytes (MAX_MESSAGE_BYTES)");
                     return self.send(Outgoing::Close(Close::TooBig(reason))).await;
                 }
                 Some(Err(Error::Protocol(_))) => {
+                    let _ = frames.flush().await;
                     return self.send(Outgoing::Close(Close::Answered)).await;
                 }
                 Some(Err(_)) => return Ok(()),
@@ -213,12 +212,14 @@ impl Reader {
             unanswered.store(0, Ordering::Relaxed);
             self.pace.came(message.as_payload().len());
             if message.is_close() {
+                let _ = frames.flush().await;
                 return self.send(Outgoing::Close(Close::Answered)).await;
             }
             if message.is_text() || message.is_binary() {
                 Box::pin(self.message(&message)).await?;
             } else if message.is_ping() {
-                // The pong is queued; reading goes on when it is out, so that pings cannot pile up.
+                // Reading goes on when the pong is out, so that pings cannot pile up.
+                let _ = frames.flush().await;
                 self.send(Outgoing::Flush).await?;
             }
         }
@@ -271,7 +272,8 @@ impl Reader {
                 Name::Client(name) => self.client.who.name = super::clean_name(name),
                 Name::Mode(mode, word) => {
                     self.words.call(*mode, word);
-                    self.send(Outgoing::Call(*mode, word)).await?;
+                    // Before the session says it: that frame may go out at any moment.
+                    self.outlet.standing(|standing, _| standing.call(*mode, word));
                 }
             }
         }

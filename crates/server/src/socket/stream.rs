@@ -2,13 +2,18 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use bytes::{Buf, Bytes};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
+
+use super::outlet::{Broken, Outlet};
+use crate::access::Visit;
 
 /// A connection between two threads: it belongs to none.
 pub(super) struct Unbound {
@@ -25,15 +30,18 @@ impl Unbound {
     }
 
     /// From here on it belongs to the thread that calls this.
-    pub(super) fn bind(self) -> io::Result<Stream> {
-        Ok(Stream { socket: TcpStream::from_std(self.socket)?, early: self.early })
+    pub(super) fn bind(self, visit: Arc<Visit>) -> io::Result<Stream> {
+        let (reading, writing) = TcpStream::from_std(self.socket)?.into_split();
+        Ok(Stream { reading, early: self.early, outlet: Outlet::new(writing, visit) })
     }
 }
 
+/// What the WebSocket protocol reads from, and where it puts frames of its own.
 pub(super) struct Stream {
-    socket: TcpStream,
+    reading: OwnedReadHalf,
     /// What the client sent before it had the answer to its handshake.
     early: Bytes,
+    pub(super) outlet: Arc<Outlet>,
 }
 
 impl AsyncRead for Stream {
@@ -43,7 +51,7 @@ impl AsyncRead for Stream {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.early.is_empty() {
-            return Pin::new(&mut self.socket).poll_read(cx, buf);
+            return Pin::new(&mut self.reading).poll_read(cx, buf);
         }
         let length = self.early.len().min(buf.remaining());
         buf.put_slice(&self.early[..length]);
@@ -56,33 +64,37 @@ impl AsyncRead for Stream {
     }
 }
 
+/// Pongs and answers to a close: each is written whole, alone, before the next message is read.
+/// They are always taken; that they go out is the writing half's affair.
 impl AsyncWrite for Stream {
     fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
+        self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+        frame: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(cx, buf)
+        let taken = self.outlet.control(frame).map(|()| frame.len());
+        Poll::Ready(taken.map_err(|Broken| io::ErrorKind::BrokenPipe.into()))
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        bufs: &[IoSlice<'_>],
+        pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write_vectored(cx, bufs)
+        let frame: Vec<u8> = pieces.iter().flat_map(|piece| piece.iter()).copied().collect();
+        self.poll_write(cx, &frame)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.socket.is_write_vectored()
+        true
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx)
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.socket).poll_shutdown(cx))?;
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.outlet.shut();
         Poll::Ready(Ok(()))
     }
 }

@@ -1,0 +1,329 @@
+//! The writing end of a connection: what goes out on it, whole frame behind whole frame, from
+//! whichever task it comes: the writing half, the WebSocket protocol itself, and doors, through
+//! which sessions write to a client that keeps up.
+//!
+//! What the socket does not take at once stays here and goes out before anything else. Nothing in
+//! here waits: that it goes out in time is the writing half's affair.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf, Bytes};
+use polyloop_agent::subscriber::{Door, Passed};
+use polyloop_dialects::Frame;
+use polyloop_session::SessionId;
+use tokio::net::tcp::OwnedWriteHalf;
+
+use super::outgoing::{Sight, Written};
+use super::standing::Standing;
+use crate::access::Visit;
+use crate::view::{Bundle, framed};
+
+/// What is put together before it is written.
+const TOGETHER_BYTES_MAX: usize = 32 * 1024;
+/// Pieces given to the socket at once.
+const PIECES_MAX: usize = 64;
+/// The first byte of the frame that ends a WebSocket.
+const CLOSE: u8 = 0x88;
+
+pub(super) struct Outlet {
+    now: Mutex<Now>,
+    pub(super) written: Arc<Written>,
+    visit: Arc<Visit>,
+}
+
+struct Now {
+    /// Nothing once it was shut.
+    half: Option<OwnedWriteHalf>,
+    phase: Phase,
+    rest: Rest,
+    standing: Standing,
+    /// The writing half's, for what only it can do.
+    waker: Option<Waker>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Open,
+    /// The last frame was put in: nothing may follow it.
+    Closed,
+    /// The socket takes nothing any more.
+    Broken,
+}
+
+/// The socket is broken.
+#[derive(Debug)]
+pub(super) struct Broken;
+
+/// What the socket has not taken yet.
+#[derive(Default)]
+struct Rest {
+    pieces: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+impl Rest {
+    fn push(&mut self, piece: Bytes) {
+        self.bytes += piece.len();
+        self.pieces.push_back(piece);
+    }
+
+    fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    fn advance(&mut self, mut taken: usize) {
+        self.bytes -= taken;
+        while let Some(piece) = self.pieces.front_mut() {
+            if taken < piece.len() {
+                return piece.advance(taken);
+            }
+            taken -= piece.len();
+            self.pieces.pop_front();
+        }
+        // Seldom used: an idle connection keeps no room for it.
+        self.pieces = VecDeque::new();
+    }
+}
+
+impl Now {
+    /// Whether what is put in now goes out at once.
+    fn is_free(&self) -> bool {
+        self.phase == Phase::Open && self.rest.is_empty() && !self.standing.run_failed
+    }
+
+    /// Only the writing half can go on.
+    fn needs_help(&self) -> bool {
+        !self.rest.is_empty() || self.phase == Phase::Broken || self.standing.run_failed
+    }
+
+    /// Puts whole frames behind everything else.
+    fn gather(&mut self, bytes: Bytes) {
+        if self.phase == Phase::Open && !bytes.is_empty() {
+            self.rest.push(bytes);
+        }
+    }
+
+    /// The same, and gives the socket what it takes at once.
+    fn put(&mut self, bytes: &Bytes) {
+        if self.phase != Phase::Open || bytes.is_empty() {
+            return;
+        }
+        let taken = match self.rest.is_empty() {
+            true => self.write(|half| half.try_write(bytes)).unwrap_or(0),
+            false => 0,
+        };
+        if taken < bytes.len() && self.phase == Phase::Open {
+            self.rest.push(bytes.slice(taken..));
+        }
+    }
+
+    /// Gives the socket as much of the rest as it takes.
+    fn write_rest(&mut self) {
+        while !self.rest.is_empty() {
+            let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
+            let rest = std::mem::take(&mut self.rest);
+            let count = pieces.iter_mut().zip(&rest.pieces).fold(0, |count, (slot, piece)| {
+                *slot = IoSlice::new(piece);
+                count + 1
+            });
+            let taken = self.write(|half| half.try_write_vectored(&pieces[..count]));
+            self.rest = rest;
+            match taken {
+                Some(taken) => self.rest.advance(taken),
+                None => return,
+            }
+        }
+    }
+
+    /// `None` when the socket takes nothing now, or never again.
+    fn write(&mut self, write: impl Fn(&OwnedWriteHalf) -> io::Result<usize>) -> Option<usize> {
+        let half = self.half.as_ref()?;
+        match write(half) {
+            Ok(taken @ 1..) => Some(taken),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            Ok(0) | Err(_) => {
+                self.phase = Phase::Broken;
+                None
+            }
+        }
+    }
+
+    fn call_for_help(&mut self) {
+        if self.needs_help()
+            && let Some(waker) = self.waker.take()
+        {
+            waker.wake();
+        }
+    }
+}
+
+impl Outlet {
+    pub(super) fn new(half: OwnedWriteHalf, visit: Arc<Visit>) -> Arc<Outlet> {
+        let (standing, rest) = (Standing::default(), Rest::default());
+        let now = Now { half: Some(half), phase: Phase::Open, rest, standing, waker: None };
+        Arc::new(Outlet { now: Mutex::new(now), written: Arc::default(), visit })
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn standing<T>(&self, look: impl FnOnce(&mut Standing, &Written) -> T) -> T {
+        look(&mut self.now().standing, &self.written)
+    }
+
+    /// Puts in what the client sees of a bundle, to go out with the next flush. Breaks when that is
+    /// enough for one.
+    pub(super) fn feed(
+        &self,
+        session: &SessionId,
+        sight: Sight,
+        bundle: &Bundle,
+    ) -> ControlFlow<()> {
+        let mut now = self.now();
+        let bytes = self.seen(&mut now.standing, session, sight, bundle);
+        now.gather(bytes);
+        enough(&now)
+    }
+
+    /// The same with one frame.
+    pub(super) fn frame(&self, session: Option<&SessionId>, frame: &Frame) -> ControlFlow<()> {
+        let mut now = self.now();
+        let Some(session) = session else {
+            self.visit.sent(frame.text.len() as u64);
+            now.gather(framed(&frame.text));
+            return enough(&now);
+        };
+        let mut out = Vec::with_capacity(frame.text.len());
+        let text_bytes = now.standing.feed(session, frame, &self.written, &mut out);
+        now.standing.see_run_end(&self.written);
+        self.visit.sent(text_bytes as u64);
+        now.gather(out.into());
+        enough(&now)
+    }
+
+    /// Puts in an answer, at the place of what was sent of its session before it.
+    pub(super) fn reply(&self, session: Option<&SessionId>, frame: &Frame) {
+        let mut now = self.now();
+        let stamped = session.map(|session| now.standing.stamped(session, frame));
+        let text = &stamped.as_ref().unwrap_or(frame).text;
+        self.visit.sent(text.len() as u64);
+        now.gather(framed(text));
+    }
+
+    /// A bundle's bytes as this client gets them.
+    fn seen(
+        &self,
+        standing: &mut Standing,
+        session: &SessionId,
+        sight: Sight,
+        bundle: &Bundle,
+    ) -> Bytes {
+        if let (Sight::All, Some(shared)) = (sight, &bundle.shared) {
+            if let Some(stamp) = shared.stamp() {
+                standing.stamp(session, stamp);
+            }
+            self.visit.sent(bundle.text_bytes as u64);
+            return shared.bytes.clone();
+        }
+        let mut out = Vec::with_capacity(bundle.text_bytes);
+        let mut text_bytes = 0;
+        for frame in bundle.frames.iter().filter(|frame| sight.sees(frame)) {
+            text_bytes += standing.feed(session, frame, &self.written, &mut out);
+        }
+        standing.see_run_end(&self.written);
+        self.visit.sent(text_bytes as u64);
+        out.into()
+    }
+
+    /// A frame of the protocol's own, whole; nothing comes behind one that closes.
+    pub(super) fn control(&self, frame: &[u8]) -> Result<(), Broken> {
+        let mut now = self.now();
+        now.put(&Bytes::copy_from_slice(frame));
+        if now.phase == Phase::Broken {
+            return Err(Broken);
+        }
+        if frame.first() == Some(&CLOSE) {
+            now.phase = Phase::Closed;
+        }
+        now.call_for_help();
+        Ok(())
+    }
+
+    /// Everything that was put in goes out.
+    pub(super) fn poll_flush(&self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        let mut now = self.now();
+        loop {
+            now.write_rest();
+            let Some(half) = now.half.as_ref().filter(|_| now.phase != Phase::Broken) else {
+                return Poll::Ready(Err(Broken));
+            };
+            if now.rest.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            match half.as_ref().poll_write_ready(cx) {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => now.phase = Phase::Broken,
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }
+
+    /// Ready when something waits for the writing half: bytes that the socket did not take, a run
+    /// that failed, the connection's end.
+    pub(super) fn poll_help(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut now = self.now();
+        if now.needs_help() {
+            return Poll::Ready(());
+        }
+        match &mut now.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => now.waker = Some(cx.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// The client is told that nothing more comes.
+    pub(super) fn shut(&self) {
+        self.now().half = None;
+    }
+
+    /// A way in for a session's frames.
+    pub(super) fn door(
+        self: &Arc<Outlet>,
+        session: SessionId,
+        sight: Sight,
+    ) -> Box<dyn Door<Arc<Bundle>>> {
+        Box::new(WayIn { outlet: self.clone(), session, sight })
+    }
+}
+
+fn enough(now: &Now) -> ControlFlow<()> {
+    match now.rest.bytes < TOGETHER_BYTES_MAX {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    }
+}
+
+struct WayIn {
+    outlet: Arc<Outlet>,
+    session: SessionId,
+    sight: Sight,
+}
+
+impl Door<Arc<Bundle>> for WayIn {
+    fn pass(&mut self, bundle: &Arc<Bundle>) -> Passed {
+        let mut now = self.outlet.now();
+        if !now.is_free() {
+            return Passed::Shut;
+        }
+        let bytes = self.outlet.seen(&mut now.standing, &self.session, self.sight, bundle);
+        now.put(&bytes);
+        now.call_for_help();
+        Passed::Through
+    }
+}

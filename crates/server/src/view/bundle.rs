@@ -1,0 +1,96 @@
+//! Frames of one dialect that go out together, made once for all who get them: their bytes stand
+//! one behind the other as a socket takes them, each with its WebSocket head.
+
+use std::ops::Range;
+
+use bytes::Bytes;
+use polyloop_dialects::{Frame, RunPart};
+
+/// The longest head of a frame that a server sends.
+const HEAD_BYTES_MAX: usize = 10;
+/// A whole text message, not masked.
+const TEXT: u8 = 0x81;
+
+pub struct Bundle {
+    pub frames: Vec<Frame>,
+    pub text_bytes: usize,
+    /// Where all who get it are sent the same bytes.
+    pub shared: Option<Shared>,
+}
+
+pub struct Shared {
+    pub bytes: Bytes,
+    /// Where the last stamp of place is.
+    stamp: Option<Range<usize>>,
+}
+
+impl Shared {
+    pub fn stamp(&self) -> Option<&[u8]> {
+        self.stamp.clone().and_then(|stamp| self.bytes.get(stamp))
+    }
+}
+
+impl Bundle {
+    pub fn new(frames: Vec<Frame>) -> Bundle {
+        let text_bytes = frames.iter().map(|frame| frame.text.len()).sum();
+        let mut bundle = Bundle { frames, text_bytes, shared: None };
+        if bundle.frames.iter().all(is_plain) {
+            bundle.share();
+        }
+        bundle
+    }
+
+    fn share(&mut self) {
+        let mut bytes = Vec::with_capacity(self.text_bytes + self.frames.len() * HEAD_BYTES_MAX);
+        let (mut stamp, mut ends) = (None, Vec::new());
+        for frame in &self.frames {
+            push(&mut bytes, &frame.text);
+            if let Some(at) = frame.stamp_at {
+                stamp = Some(bytes.len() - (frame.text.len() - at)..bytes.len());
+            }
+            ends.push(bytes.len());
+        }
+        let bytes = Bytes::from(bytes);
+        // One piece of memory holds them all.
+        for (frame, end) in self.frames.iter_mut().zip(ends) {
+            frame.text = bytes.slice(end - frame.text.len()..end);
+        }
+        self.shared = Some(Shared { bytes, stamp });
+    }
+}
+
+/// Nothing in it is one client's own, and nobody has to act on it.
+fn is_plain(frame: &Frame) -> bool {
+    frame.inserts.is_empty() && frame.presents.is_none() && !ends_run(frame)
+}
+
+pub fn ends_run(frame: &Frame) -> bool {
+    frame.run.is_some_and(|run| match run.part {
+        RunPart::End | RunPart::Failed | RunPart::Interrupted => run.message.is_some(),
+        RunPart::Start | RunPart::Event => false,
+    })
+}
+
+/// Puts a text message behind what is there.
+pub fn push(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(TEXT);
+    match (u8::try_from(text.len()), u16::try_from(text.len())) {
+        (Ok(length @ ..126), _) => out.push(length),
+        (_, Ok(length)) => {
+            out.push(126);
+            out.extend(length.to_be_bytes());
+        }
+        (_, Err(_)) => {
+            out.push(127);
+            out.extend((text.len() as u64).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(text);
+}
+
+/// A text message alone.
+pub fn framed(text: &[u8]) -> Bytes {
+    let mut out = Vec::with_capacity(text.len() + HEAD_BYTES_MAX);
+    push(&mut out, text);
+    out.into()
+}
