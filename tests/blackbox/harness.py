@@ -187,10 +187,13 @@ class Server:
                 stream.sendall(request)
             return read_answer(stream)
 
-    def socket(self, receive_bytes=None):
+    def socket(self, receive_bytes=None, segment_bytes=None):
         stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if receive_bytes:
             stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        if segment_bytes:
+            # With short segments the server's kernel holds little, too.
+            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, segment_bytes)
         stream.settimeout(WAIT_SECS)
         stream.connect((self.host, self.port))
         return stream

@@ -11,9 +11,9 @@ STREAM_BYTES = 24_000_000
 STREAM = f"stream: {STREAM_BYTES // 1000} 1000 0"
 
 
-def never_reads(server, path):
+def never_reads(server, path, segment_bytes=None):
     """A client that shakes hands and then takes nothing."""
-    stream = server.socket(receive_bytes=4096)
+    stream = server.socket(receive_bytes=4096, segment_bytes=segment_bytes)
     server.test.closing.append(stream.close)
     stream.sendall(handshake(path, server.address))
     data = b""

@@ -13,7 +13,6 @@ use polyloop_session::{LogEntry, Seq, SessionId, Timestamp, Update};
 mod bundle;
 
 pub use bundle::Bundle;
-pub(crate) use bundle::{ends_run, framed, push};
 
 /// A session as the clients of one dialect see it.
 pub struct DialectView(View);

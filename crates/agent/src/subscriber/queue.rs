@@ -238,3 +238,6 @@ impl<B> Drop for Subscriber<B> {
         waker.into_iter().for_each(Waker::wake);
     }
 }
+
+#[cfg(test)]
+mod tests;

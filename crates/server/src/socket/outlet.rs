@@ -20,7 +20,7 @@ use tokio::net::tcp::OwnedWriteHalf;
 use super::outgoing::{Sight, Written};
 use super::standing::Standing;
 use crate::access::Visit;
-use crate::view::{Bundle, framed};
+use crate::view::Bundle;
 
 /// What is put together before it is written.
 const TOGETHER_BYTES_MAX: usize = 32 * 1024;
@@ -300,6 +300,13 @@ impl Outlet {
     ) -> Box<dyn Door<Arc<Bundle>>> {
         Box::new(WayIn { outlet: self.clone(), session, sight })
     }
+}
+
+/// A text message alone.
+fn framed(text: &[u8]) -> Bytes {
+    let mut out = Vec::new();
+    Bundle::push(&mut out, text);
+    out.into()
 }
 
 fn enough(now: &Now) -> ControlFlow<()> {

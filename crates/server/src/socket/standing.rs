@@ -8,7 +8,7 @@ use polyloop_session::policy::Mode;
 use polyloop_session::{Seq, SessionId, TurnId};
 
 use super::outgoing::{RunId, Written};
-use crate::view;
+use crate::view::Bundle;
 
 /// More runs than can end between a run's acceptance and the news of it.
 const ENDED_RUNS_MAX: usize = 64;
@@ -44,12 +44,12 @@ impl Known {
 
 impl Standing {
     fn known(&mut self, session: &SessionId) -> &mut Known {
-        if !self.known.contains_key(session) {
+        let words = &self.words;
+        self.known.entry(session.clone()).or_insert_with(|| {
             let mut known = Known::default();
-            self.words.iter().for_each(|(mode, word)| known.own.call(*mode, word));
-            self.known.insert(session.clone(), known);
-        }
-        self.known.entry(session.clone()).or_default()
+            words.iter().for_each(|(mode, word)| known.own.call(*mode, word));
+            known
+        })
     }
 
     /// The client got everything up to this stamp.
@@ -100,14 +100,14 @@ impl Standing {
         if let Some(wait) = frame.presents {
             written.show(wait);
         }
-        if view::ends_run(frame) {
+        if Bundle::ends_run(frame) {
             self.run_ends(session, frame);
         }
         if frame.inserts.is_empty() {
             if let Some(at) = frame.stamp_at {
                 self.stamp(session, &frame.text[at..]);
             }
-            view::push(out, &frame.text);
+            Bundle::push(out, &frame.text);
             return frame.text.len();
         }
         let known = self.known(session);
@@ -115,7 +115,7 @@ impl Standing {
         if let Some(at) = known.own.finish_into(frame, &mut text) {
             known.stamp(&text[at..]);
         }
-        view::push(out, &text);
+        Bundle::push(out, &text);
         text.len()
     }
 

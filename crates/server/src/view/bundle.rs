@@ -40,11 +40,37 @@ impl Bundle {
         bundle
     }
 
+    /// Whether a run that somebody may wait for is over with this frame.
+    pub fn ends_run(frame: &Frame) -> bool {
+        frame.run.is_some_and(|run| match run.part {
+            RunPart::End | RunPart::Failed | RunPart::Interrupted => run.message.is_some(),
+            RunPart::Start | RunPart::Event => false,
+        })
+    }
+
+    /// Puts a text message behind what is there.
+    pub fn push(out: &mut Vec<u8>, text: &[u8]) {
+        out.reserve(text.len() + HEAD_BYTES_MAX);
+        out.push(TEXT);
+        match (u8::try_from(text.len()), u16::try_from(text.len())) {
+            (Ok(length @ ..126), _) => out.push(length),
+            (_, Ok(length)) => {
+                out.push(126);
+                out.extend(length.to_be_bytes());
+            }
+            (_, Err(_)) => {
+                out.push(127);
+                out.extend((text.len() as u64).to_be_bytes());
+            }
+        }
+        out.extend_from_slice(text);
+    }
+
     fn share(&mut self) {
         let mut bytes = Vec::with_capacity(self.text_bytes + self.frames.len() * HEAD_BYTES_MAX);
         let (mut stamp, mut ends) = (None, Vec::new());
         for frame in &self.frames {
-            push(&mut bytes, &frame.text);
+            Bundle::push(&mut bytes, &frame.text);
             if let Some(at) = frame.stamp_at {
                 stamp = Some(bytes.len() - (frame.text.len() - at)..bytes.len());
             }
@@ -61,36 +87,5 @@ impl Bundle {
 
 /// Nothing in it is one client's own, and nobody has to act on it.
 fn is_plain(frame: &Frame) -> bool {
-    frame.inserts.is_empty() && frame.presents.is_none() && !ends_run(frame)
-}
-
-pub fn ends_run(frame: &Frame) -> bool {
-    frame.run.is_some_and(|run| match run.part {
-        RunPart::End | RunPart::Failed | RunPart::Interrupted => run.message.is_some(),
-        RunPart::Start | RunPart::Event => false,
-    })
-}
-
-/// Puts a text message behind what is there.
-pub fn push(out: &mut Vec<u8>, text: &[u8]) {
-    out.push(TEXT);
-    match (u8::try_from(text.len()), u16::try_from(text.len())) {
-        (Ok(length @ ..126), _) => out.push(length),
-        (_, Ok(length)) => {
-            out.push(126);
-            out.extend(length.to_be_bytes());
-        }
-        (_, Err(_)) => {
-            out.push(127);
-            out.extend((text.len() as u64).to_be_bytes());
-        }
-    }
-    out.extend_from_slice(text);
-}
-
-/// A text message alone.
-pub fn framed(text: &[u8]) -> Bytes {
-    let mut out = Vec::with_capacity(text.len() + HEAD_BYTES_MAX);
-    push(&mut out, text);
-    out.into()
+    frame.inserts.is_empty() && frame.presents.is_none() && !Bundle::ends_run(frame)
 }
