@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! helper ──clone──▶ init, process 1 of its own namespaces ──▶ command ──▶ whatever it starts
-//!        ────────────▶ one pipe: what to do
-//!        ◀──────────── another one: why not, or how it ended
+//!        ────────────▶ a socket: what to do, and where the output goes
+//!        ◀──────────── a pipe: why not, or how it ended
 //! ```
 //!
 //! Init lives in new namespaces of users, mounts, processes, network, IPC, host name and control
@@ -16,8 +16,9 @@
 //! stay, whatever it does.
 
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Write as _, stdout};
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, getegid, geteuid};
@@ -57,7 +58,7 @@ pub(crate) struct Prepared {
     init: Pid,
     network: Network,
     /// Here it gets its job.
-    go: File,
+    go: UnixStream,
     told: File,
 }
 
@@ -66,14 +67,15 @@ impl Prepared {
     pub(crate) fn new(network: Network) -> Result<Prepared, String> {
         let pipe =
             || pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(format!("a pipe: {error}")));
-        let ((wait, go), (told, tell)) = (pipe()?, pipe()?);
+        let socket = UnixStream::pair().map_err(|error| failed(format!("a socket: {error}")))?;
+        let ((wait, go), (told, tell)) = (socket, pipe()?);
         let user = User { user: geteuid(), group: getegid() };
         match clone(namespaces(network)) {
             Ok(None) => {
                 drop((go, told));
-                init::run(&user, network, wait.into(), &tell)
+                init::run(&user, network, wait, &tell)
             }
-            Ok(Some(init)) => Ok(Prepared { init, network, go: go.into(), told: told.into() }),
+            Ok(Some(init)) => Ok(Prepared { init, network, go, told: told.into() }),
             Err(error) => Err(failed(format!("new namespaces: {}", explained(&error)))),
         }
     }
@@ -94,11 +96,10 @@ impl Confined {
         sandbox: &Sandbox,
     ) -> Result<Confined, String> {
         sandbox.check().map_err(failed)?;
-        let job = job.encode();
         let fit = prepared.filter(|prepared| prepared.network == sandbox.network);
         // One that was killed while it waited has not got the whole job, so it did nothing.
-        let taken = fit.and_then(|mut fit| fit.go.write_all(&job).is_ok().then_some(fit));
-        let taken = taken.map_or_else(|| started(sandbox.network, &job), Ok)?;
+        let taken = fit.and_then(|fit| job.send(&fit.go, stdout(), || ()).is_ok().then_some(fit));
+        let taken = taken.map_or_else(|| started(sandbox.network, job), Ok)?;
         // Meanwhile it builds what does not need these; without them it ends.
         let outside = Outside(sockets::outside().map_err(failed)?).encode();
         let stand_ins = StandIns::make(sandbox).map_err(failed)?;
@@ -133,10 +134,10 @@ fn failed(why: String) -> String {
 }
 
 /// With nothing prepared.
-fn started(network: Network, job: &[u8]) -> Result<Prepared, String> {
-    let mut prepared = Prepared::new(network)?;
+fn started(network: Network, job: &Job) -> Result<Prepared, String> {
+    let prepared = Prepared::new(network)?;
     // If it does not take its job, it tells why.
-    let _ = prepared.go.write_all(job);
+    let _ = job.send(&prepared.go, stdout(), || ());
     Ok(prepared)
 }
 

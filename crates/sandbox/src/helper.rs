@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -19,7 +20,8 @@ use crate::confine::{Confined, Prepared};
 use crate::spawn::spawn;
 use crate::tree::{Tree, signal_fd, timespec};
 use crate::{
-    CHECK_ARG, Confinement, Exit, HELPER_ARG, Job, Network, Outcome, PREPARED_ARG, keeper, probe,
+    AGAIN_ARG, CHECK_ARG, Confinement, Exit, HELPER_ARG, Job, Network, Outcome, PREPARED_ARG,
+    keeper, probe,
 };
 
 /// Linux numbers its signals from 1 to this.
@@ -35,21 +37,23 @@ pub fn become_helper_if_asked() {
         Some(arg) if arg == CHECK_ARG => probe::check_from_inside(),
         _ => return,
     }
-    let prepared = std::env::args_os().nth(2).is_some_and(|arg| arg == PREPARED_ARG);
-    let outcome = run_job(prepared).unwrap_or_else(Outcome::not_started);
+    let is_told = |what: &str| std::env::args_os().skip(2).any(|arg| arg == what);
+    let (prepared, again) = (is_told(PREPARED_ARG), is_told(AGAIN_ARG));
+    let outcome = run_job(prepared, again).unwrap_or_else(Outcome::not_started);
     // If the server has gone there is nobody left to tell, and nothing left to do either.
-    let _ = io::stderr().write_all(&outcome.encode());
-    std::process::exit(0);
+    let told = io::stderr().write_all(&outcome.encode());
+    let another = again && told.is_ok() && outcome.takes_another();
+    std::process::exit(if another { keeper::ANOTHER } else { 0 });
 }
 
 /// The whole life of a job; the error says why it was not started.
-fn run_job(prepared: bool) -> Result<Outcome, String> {
+fn run_job(prepared: bool, again: bool) -> Result<Outcome, String> {
     let no_helper = |error| format!("the helper process cannot be set up: {error}");
     let watch = Watch::set_up().map_err(no_helper)?;
-    let mut control = own_copy(&io::stdin()).map(File::from).map_err(no_helper)?;
+    let control = own_copy(&io::stdin()).map_err(no_helper)?;
     // If it cannot be had, that is told when a job needs it.
     let prepared = prepared.then(|| Prepared::new(Network::Off)).and_then(Result::ok);
-    let job = Job::receive(&mut control)?;
+    let (job, control) = receive(control, again)?;
     let confined = match &job.confinement {
         Confinement::None => None,
         Confinement::Sandbox(sandbox) => Some(Confined::start(prepared, &job, sandbox)?),
@@ -69,6 +73,18 @@ fn run_job(prepared: bool) -> Result<Outcome, String> {
         Some(confined) => confined.end(exit),
     };
     Ok(Outcome { exit, left_behind })
+}
+
+/// The job; where it brings its output, that is our stdout then.
+fn receive(control: OwnedFd, again: bool) -> Result<(Job, OwnedFd), String> {
+    if !again {
+        let mut control = File::from(control);
+        return Ok((Job::receive(&mut control)?, control.into()));
+    }
+    let control = UnixStream::from(control);
+    let (job, output) = Job::receive_with_output(&control)?;
+    rustix::stdio::dup2_stdout(&output).map_err(|error| format!("the output: {error}"))?;
+    Ok((job, control.into()))
 }
 
 /// What the helper waits for, besides the control pipe.
@@ -167,7 +183,7 @@ pub(crate) fn before_exec(helper: Pid) -> io::Result<()> {
 }
 
 /// Waits until the command has ended; if it must not run any longer, asks it to.
-fn supervise(job: &Job, tree: &Tree, control: &File, stop_signals: &OwnedFd) -> Exit {
+fn supervise(job: &Job, tree: &Tree, control: &OwnedFd, stop_signals: &OwnedFd) -> Exit {
     // A limit beyond the end of time is no limit.
     let deadline = Instant::now().checked_add(job.time_limit);
     let cut = loop {
@@ -193,7 +209,7 @@ enum Wake {
     Other,
 }
 
-fn wait(ends: &OwnedFd, control: &File, signals: &OwnedFd, left: Option<Duration>) -> Wake {
+fn wait(ends: &OwnedFd, control: &OwnedFd, signals: &OwnedFd, left: Option<Duration>) -> Wake {
     let mut fds = [ends.as_fd(), control.as_fd(), signals.as_fd()]
         .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     match poll(&mut fds, left.map(timespec).as_ref()) {

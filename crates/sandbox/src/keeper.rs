@@ -4,6 +4,7 @@
 //! The helper ends everything below it, but a command of the same user can end the helper first
 //! (`kill -9 $PPID`). What it had started then becomes the keeper's, which does nothing else: it
 //! wakes a helper that was frozen, hands on what it is told, and ends what a killed helper left.
+//! It never reads a job, so what it forks for the next one is as new as the first.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,6 +26,9 @@ const HANDED_ON: [(libc::c_int, Signal); 4] = [
     (libc::SIGCONT, Signal::CONT),
 ];
 
+/// With this code a helper ends whose keeper is to fork another one.
+pub(crate) const ANOTHER: i32 = 3;
+
 /// Splits this process in two: the new one returns and is the helper, this one watches over it and
 /// never returns. All signals must be blocked.
 pub(crate) fn split() -> io::Result<()> {
@@ -32,32 +36,39 @@ pub(crate) fn split() -> io::Result<()> {
     let told =
         signal_fd(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGCONT])?;
     set_child_subreaper(Some(keeper))?;
-    // SAFETY: this process has one thread, so the new one has everything that it needs.
-    let forked = unsafe { libc::fork() };
-    match Pid::from_raw(forked.max(0)) {
-        Some(helper) => {
-            // If this fails, the output ends when the keeper does.
-            let _ = helper::let_go_of_output();
-            keep(helper, &told)
-        }
-        None if forked < 0 => Err(io::Error::last_os_error()),
-        None => {
-            // A keeper that is killed does not take the helper with it: that ends its job.
-            set_parent_process_death_signal(Some(Signal::TERM))?;
-            match getppid() == Some(keeper) {
-                true => Ok(()),
-                false => Err(io::ErrorKind::Interrupted.into()),
+    let mut first = true;
+    loop {
+        // SAFETY: this process has one thread, so the new one has everything that it needs.
+        let forked = unsafe { libc::fork() };
+        match Pid::from_raw(forked.max(0)) {
+            Some(helper) => {
+                if std::mem::take(&mut first) {
+                    // If this fails, the output ends when the keeper does.
+                    let _ = helper::let_go_of_output();
+                }
+                keep(helper, &told);
             }
+            None if forked < 0 => return Err(io::Error::last_os_error()),
+            None => break,
         }
+    }
+    // A keeper that is killed does not take the helper with it: that ends its job.
+    set_parent_process_death_signal(Some(Signal::TERM))?;
+    match getppid() == Some(keeper) {
+        true => Ok(()),
+        false => Err(io::ErrorKind::Interrupted.into()),
     }
 }
 
-fn keep(helper: Pid, told: &OwnedFd) -> ! {
+/// Returns when another helper is wanted; otherwise this process ends with the helper.
+fn keep(helper: Pid, told: &OwnedFd) {
+    let mut asked_to_end = false;
     loop {
         // If this is interrupted or fails, it only looks again sooner.
         let _ = poll(&mut [PollFd::new(told, PollFlags::IN)], None);
         while let Some(signal) = arrived(told) {
             if let Some((_, signal)) = HANDED_ON.iter().find(|(number, _)| *number == signal) {
+                asked_to_end |= *signal != Signal::CONT;
                 let _ = kill_process(helper, *signal);
             }
         }
@@ -67,8 +78,12 @@ fn keep(helper: Pid, told: &OwnedFd) -> ! {
             let _ = kill_process(helper, Signal::CONT);
             continue;
         }
-        if status.exit_status().is_none() {
-            let _ = kill_children();
+        let wants_another = status.exit_status() == Some(ANOTHER) && !asked_to_end;
+        if status.exit_status().is_none() || wants_another {
+            let left_behind = kill_children();
+            if wants_another && left_behind == 0 {
+                return;
+            }
         }
         std::process::exit(status.exit_status().unwrap_or(1));
     }

@@ -37,6 +37,14 @@
 //! Above the helper stands its keeper, the process that the server started: it wakes a helper that
 //! the command has frozen, and if the helper is killed, ends what that left.
 //!
+//! # One after the other
+//!
+//! To start a helper takes longer than most commands do. So there is one that takes job after job
+//! ([`Helper::start`]): its control pipe is a socket, through which each job comes with the pipe for
+//! its own output ([`Job::send`]). When a job has come to its end and nothing of it is left
+//! ([`Outcome::takes_another`]), the keeper forks a new helper, which knows nothing of the last job;
+//! in every other case the keeper ends, and the report pipe with it.
+//!
 //! The command gets exactly the environment, directory and arguments of its job, `/dev/null` as
 //! stdin, default signal handling, and no open descriptor but 0, 1 and 2. The helper's own
 //! environment is empty.
@@ -70,9 +78,12 @@
 )]
 
 use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 mod bash;
@@ -106,6 +117,9 @@ const HELPER_ARG: &str = "__sandbox";
 /// The second one if the job will be a confined one: what all sandboxes have in common is then made
 /// before the job is there.
 const PREPARED_ARG: &str = "prepared";
+
+/// The last one if there will be a job after the first.
+const AGAIN_ARG: &str = "again";
 
 /// The first argument that makes it the check that runs inside a sandbox; see [`probe`].
 const CHECK_ARG: &str = "__sandbox-check";
@@ -216,6 +230,15 @@ impl Helper {
             }
         }
         command
+    }
+
+    /// Starts a helper that takes one job after the other ([`Job::send`]), and gives the other end
+    /// of its control socket. Each job brings its own output; the report pipe is the child's stderr.
+    pub fn start(&self, confinement: &Confinement) -> io::Result<(Child, UnixStream)> {
+        let (control, theirs) = UnixStream::pair()?;
+        let mut command = self.command_for(confinement);
+        command.arg(AGAIN_ARG).stdin(OwnedFd::from(theirs)).stdout(Stdio::null());
+        Ok((command.spawn()?, control))
     }
 
     /// A command that starts the helper with its three pipes; the job goes into stdin.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use crate::{Confinement, Exit, JOB_BYTES_MAX, Job, Outcome};
 
+mod hand;
 mod sandbox;
 
 impl Job {
@@ -182,6 +183,15 @@ impl Outcome {
         match Outcome::decode(report).exit {
             Exit::Code(_) | Exit::Signal(_) | Exit::TimedOut | Exit::Stopped => true,
             Exit::NotStarted(_) | Exit::Lost(_) => false,
+        }
+    }
+
+    /// Whether the command ended by itself and nothing of it is left. A helper of
+    /// [`Helper::start`](crate::Helper::start) then takes another job, and ends otherwise.
+    pub fn takes_another(&self) -> bool {
+        match self.exit {
+            Exit::Code(_) | Exit::Signal(_) => self.left_behind == 0,
+            Exit::TimedOut | Exit::Stopped | Exit::NotStarted(_) | Exit::Lost(_) => false,
         }
     }
 

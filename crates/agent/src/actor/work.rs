@@ -44,9 +44,10 @@ impl<V: View> Actor<V> {
                     }
                 }
                 Next::Steps(steps) => {
-                    // That a tool begins must be known before it does anything; a model may be asked
-                    // meanwhile, and nobody hears what it says before its question is safe.
-                    if steps.iter().any(|step| self.begins(step)) {
+                    // That a tool begins must be known before it changes anything; a model may be
+                    // asked meanwhile, and files may be read: nobody hears what comes of it before
+                    // the question is safe.
+                    if steps.iter().any(|step| self.changes(step)) {
                         self.flushed().await?;
                     }
                     steps.into_iter().for_each(|step| self.perform(step));
@@ -58,9 +59,25 @@ impl<V: View> Actor<V> {
         Ok(())
     }
 
-    /// Whether a step is a tool that does not run yet.
-    fn begins(&self, step: &Step) -> bool {
-        matches!(step, Step::Run(item) if !self.running.contains_key(&item.0))
+    /// Whether a step is a tool that does not run yet and may change something.
+    fn changes(&self, step: &Step) -> bool {
+        let Step::Run(id) = step else { return false };
+        if self.running.contains_key(&id.0) {
+            return false;
+        }
+        let item = self.state.turn().and_then(|turn| turn.items.get(id));
+        match item.map(|item| (&item.kind, &item.tool)) {
+            Some((
+                ItemKind::ToolCall { name, .. },
+                Some(ToolPhase::Running { leave, sandboxed: None, .. }),
+            )) => match leave {
+                Leave::Reads => false,
+                // Of other tools there are calls that are harmless and write.
+                Leave::Safe => &**name != "bash",
+                Leave::Mode { .. } | Leave::Granted | Leave::Rule { .. } | Leave::Person => true,
+            },
+            _ => true,
+        }
     }
 
     fn perform(&mut self, step: Step) {

@@ -80,7 +80,7 @@ pub(super) fn check(operand: &str, cwd: &Path, want: Want, scope: &Scope) -> Res
     if let Some(name) = secret_name(named).or_else(|| secret_name(inside)) {
         return Err(format!("`{}` may hold secrets", brief(&name)));
     }
-    if scope.private.iter().any(|private| real.starts_with(private))
+    if scope.private().iter().any(|private| real.starts_with(private))
         || SYSTEM_ROOTS.iter().any(|system| real.starts_with(system))
     {
         return Err(format!("`{shown}` is not a file of the project"));
@@ -88,7 +88,7 @@ pub(super) fn check(operand: &str, cwd: &Path, want: Want, scope: &Scope) -> Res
     if scope.closed.as_ref().is_some_and(|closed| closed(&normal(&path)) || closed(&real)) {
         return Err(format!("`{shown}` is closed by a rule"));
     }
-    if want == Want::Tree && scope.private.iter().any(|private| private.starts_with(&real)) {
+    if want == Want::Tree && scope.private().iter().any(|private| private.starts_with(&real)) {
         return Err(format!("the server's own files are below `{shown}`"));
     }
     match real.metadata() {
@@ -166,7 +166,7 @@ pub(super) fn reach(word: &str, scope: &Scope) -> Reach {
     let root = &scope.cwd;
     let (fixed, pattern) = before_pattern(word);
     let Ok(real) = real(&root.join(fixed)) else { return Reach::Outside };
-    let tops = || scope.temporary.iter().chain(root.parent().is_some().then_some(root));
+    let tops = || scope.temporary().iter().chain(root.parent().is_some().then_some(root));
     let climbs = pattern.is_some_and(|pattern| pattern.contains(".."));
     if climbs || !tops().any(|top| real.starts_with(top)) {
         Reach::Outside

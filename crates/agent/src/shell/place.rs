@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::show::brief;
 
@@ -27,12 +27,19 @@ pub type Closed = Arc<dyn Fn(&Path) -> bool + Send + Sync>;
 pub struct Scope {
     /// Canonical, if it exists; where it does not, no path is found to be inside.
     pub(super) cwd: PathBuf,
-    pub(super) private: Vec<PathBuf>,
-    /// What everybody may write to and nobody keeps.
-    pub(super) temporary: Vec<PathBuf>,
-    /// The directories of the user's own `PATH` that may hold programs, in its order.
-    pub(super) own: Vec<PathBuf>,
     pub(super) closed: Option<Closed>,
+    /// As they were named. Where all these lead is found out when it matters first, since most
+    /// commands are judged without.
+    named: Named,
+    private: OnceLock<Vec<PathBuf>>,
+    temporary: OnceLock<Vec<PathBuf>>,
+    own: OnceLock<Vec<PathBuf>>,
+}
+
+#[derive(Clone, Default)]
+struct Named {
+    private: Vec<PathBuf>,
+    path: OsString,
 }
 
 /// Where paths lead, as far as it was found out in this moment: those that are asked for share most
@@ -74,15 +81,24 @@ impl Real {
 impl Scope {
     /// `private` are files and directories, wherever they are.
     pub fn new(cwd: &Path, private: &[PathBuf]) -> Scope {
-        let mut known = Real::default();
-        let mut real = |path: &Path| known.of(path).unwrap_or_else(|| path.to_owned());
         Scope {
-            cwd: real(cwd),
-            private: private.iter().map(|path| real(path)).collect(),
-            temporary: TEMPORARY.iter().map(|path| real(Path::new(path))).collect(),
-            own: Vec::new(),
+            cwd: cwd.canonicalize().unwrap_or_else(|_| cwd.to_owned()),
             closed: None,
+            named: Named { private: private.to_vec(), path: OsString::new() },
+            private: OnceLock::new(),
+            temporary: OnceLock::new(),
+            own: OnceLock::new(),
         }
+    }
+
+    /// Where the private files and directories are.
+    pub(super) fn private(&self) -> &[PathBuf] {
+        self.private.get_or_init(|| all_real(self.named.private.iter().map(PathBuf::as_path)))
+    }
+
+    /// What everybody may write to and nobody keeps.
+    pub(super) fn temporary(&self) -> &[PathBuf] {
+        self.temporary.get_or_init(|| all_real(TEMPORARY.iter().map(Path::new)))
     }
 
     /// Keeps off what is closed, however a command would come to read it.
@@ -91,27 +107,37 @@ impl Scope {
         self
     }
 
-    /// Also finds programs where the user has them. A directory that the session, or just anybody,
-    /// could write to does not count.
+    /// Also finds programs where the user has them.
     pub fn with_path(mut self, path: &OsStr) -> Scope {
+        self.named.path = path.to_owned();
+        self.own = OnceLock::new();
+        self
+    }
+
+    /// The directories of the user's own `PATH` that may hold programs, in its order. One that the
+    /// session, or just anybody, could write to does not count.
+    fn own(&self) -> &[PathBuf] {
+        self.own.get_or_init(|| self.trusted())
+    }
+
+    fn trusted(&self) -> Vec<PathBuf> {
         let mut known = Real::default();
         let trusted = |dir: &PathBuf| {
             let Some(real) = known.of(dir) else { return false };
             let shared =
                 real.metadata().map_or(true, |meta| meta.permissions().mode() & OTHERS_WRITE != 0);
             let ours = real.starts_with(&self.cwd)
-                || self.temporary.iter().any(|temporary| real.starts_with(temporary));
+                || self.temporary().iter().any(|temporary| real.starts_with(temporary));
             dir.is_absolute() && !ours && !shared
         };
-        self.own = std::env::split_paths(path).filter(trusted).collect();
-        self
+        std::env::split_paths(&self.named.path).filter(trusted).collect()
     }
 
     /// The `PATH` with which a command that was judged safe must run, without start-up files:
     /// other directories may hold programs of the same names.
     pub fn search_path(&self) -> OsString {
         let mut dirs: Vec<&Path> = SAFE_PATH.split(':').map(Path::new).collect();
-        dirs.extend(self.own.iter().map(PathBuf::as_path));
+        dirs.extend(self.own().iter().map(PathBuf::as_path));
         // Only an entry with a colon in it cannot be joined, and splitting gives none.
         std::env::join_paths(dirs).unwrap_or_else(|_| SAFE_PATH.into())
     }
@@ -124,7 +150,7 @@ impl Scope {
         if places.any(|place| place.join(program).is_file()) || OFTEN_OWN.contains(&program) {
             return Ok(());
         }
-        match self.own.iter().map(|dir| dir.join(program)).find(|path| path.is_file()) {
+        match self.own().iter().map(|dir| dir.join(program)).find(|path| path.is_file()) {
             Some(own) => {
                 let shown = brief(&own.display().to_string());
                 Err(format!("`{program}` is {shown}, which may be anything"))
@@ -146,7 +172,7 @@ impl Scope {
         self.check_outside()?;
         let safe = SAFE_PATH.split(':').map(|dir| Path::new(dir).join(program));
         let safe = safe.into_iter().find(|path| path.is_file());
-        let own = self.own.iter().map(|dir| dir.join(program)).find(|path| path.is_file());
+        let own = self.own().iter().map(|dir| dir.join(program)).find(|path| path.is_file());
         let answers = match (safe, own) {
             (None, None) => return Ok(()),
             (Some(safe), None) => safe,
@@ -169,6 +195,11 @@ impl Scope {
         let shown = brief(&answers.display().to_string());
         Err(format!("`{program}` is {shown}, which may run another program"))
     }
+}
+
+fn all_real<'a>(paths: impl Iterator<Item = &'a Path>) -> Vec<PathBuf> {
+    let mut known = Real::default();
+    paths.map(|path| known.of(path).unwrap_or_else(|| path.to_owned())).collect()
 }
 
 fn same_file(one: &Path, other: &Path) -> bool {

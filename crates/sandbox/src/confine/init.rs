@@ -4,9 +4,10 @@
 //! command can run.
 
 use std::fmt::Display;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -39,7 +40,7 @@ pub(super) struct User {
     pub(super) group: Gid,
 }
 
-pub(super) fn run(user: &User, network: Network, go: File, pipe: &OwnedFd) -> ! {
+pub(super) fn run(user: &User, network: Network, go: UnixStream, pipe: &OwnedFd) -> ! {
     let end = prepare(user, network).and_then(|filter| work(filter, go, pipe));
     // If the helper has gone there is nobody left to tell.
     let _ = match end {
@@ -67,8 +68,10 @@ fn prepare(user: &User, network: Network) -> Result<Filter, Failure> {
 }
 
 /// How the command ended; nothing if there was none to run.
-fn work(filter: Filter, mut go: File, pipe: &OwnedFd) -> Result<Option<Exit>, Failure> {
-    let Ok(job) = Job::receive(&mut go) else { return Ok(None) };
+fn work(filter: Filter, mut go: UnixStream, pipe: &OwnedFd) -> Result<Option<Exit>, Failure> {
+    let Ok((job, output)) = Job::receive_with_output(&go) else { return Ok(None) };
+    rustix::stdio::dup2_stdout(&output).map_err(|error| failed("the output")(&error))?;
+    drop(output);
     let Confinement::Sandbox(sandbox) = &job.confinement else { return Ok(None) };
     let reach = build(sandbox)?;
     let Some(Outside(sockets)) = Outside::receive(&mut go) else { return Ok(None) };

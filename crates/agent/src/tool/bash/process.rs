@@ -1,6 +1,6 @@
 //! One command under way: a stream of its output that ends with how it ended.
 //!
-//! Holds no task and no thread: whoever drops the stream lets go of the helper's control pipe, and
+//! Holds no task and no thread: whoever drops the stream lets go of the helper's control socket, and
 //! the helper then ends everything the command started.
 
 use std::path::PathBuf;
@@ -15,14 +15,14 @@ use polyloop_sandbox::{
 use polyloop_session::Text;
 use polyloop_session::item::{End, ToolResult};
 use polyloop_session::policy::{Leave, RULE_ADVICE, Says};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::unix::pipe::Receiver;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::Args;
 use super::environment::{Ground, bash, environment};
-use super::helpers::Started;
+use super::helpers::{Helpers, Started};
 use super::output::Output;
 use super::private::secrets;
 use super::protected;
@@ -77,10 +77,8 @@ async fn step(mut state: State) -> Option<(Progress, State)> {
 }
 
 struct Running {
-    /// Letting go of it is the request to stop.
-    control: Option<ChildStdin>,
-    stdout: Option<ChildStdout>,
-    report: Option<ChildStderr>,
+    stdout: Option<Receiver>,
+    report: Option<Receiver>,
     reported: Vec<u8>,
     output: Output,
     started: Instant,
@@ -94,8 +92,9 @@ struct Running {
     /// Where output goes that the model will not be shown, once there is some.
     outputs: Option<PathBuf>,
     spill: Option<Spill>,
-    /// Dropped after its pipes.
     helper: Started,
+    /// Where it goes when it takes another job.
+    helpers: Helpers,
 }
 
 impl Running {
@@ -112,43 +111,35 @@ impl Running {
         if stop.is_cancelled() {
             return Err(ended(End::Interrupted, None, Some("Interrupted.".to_owned()), started));
         }
-        let (helpers, outputs) = (place.helper.clone(), place.outputs.clone());
-        let job = tokio::task::spawn_blocking(move || {
+        let begun = tokio::task::spawn_blocking(move || -> Result<Running, String> {
             check_rules(&args, &place, unasked.as_ref())?;
             let job = job(&args, &place, safe, sandboxed)?;
             // What was judged safe changes nothing.
             let touched = (!safe).then(|| Touched::before(&args.script, &job.cwd, &place.cwd));
-            Ok((job, touched))
+            let not_started = |error| format!("bash: could not be started: {error}");
+            // From here, without waiting for the session's thread: the command starts meanwhile.
+            let helpers = place.helper.clone();
+            let (mut helper, stdout) = helpers.begin(&job, HELPER_PATIENCE).map_err(not_started)?;
+            Ok(Running {
+                stdout: Some(Receiver::from_owned_fd(stdout.into()).map_err(not_started)?),
+                report: Some(helper.report().map_err(not_started)?),
+                reported: Vec::new(),
+                output: Output::default(),
+                started,
+                time_limit: job.time_limit,
+                deadline: later(started, job.time_limit),
+                woken: false,
+                stop,
+                touched,
+                sandboxed,
+                outputs: place.outputs.clone(),
+                spill: None,
+                helper,
+                helpers,
+            })
         });
         let broke = |_| failed("bash: broke; a fault of the server".to_owned());
-        let (job, touched) = job.await.map_err(broke)?.map_err(&failed)?;
-        let not_started = |error| failed(format!("bash: could not be started: {error}"));
-
-        let mut helper = helpers.take(&job.confinement).map_err(not_started)?;
-        let (control, stdout, report) = helper.pipes().map_err(not_started)?;
-        let mut running = Running {
-            control: Some(control),
-            stdout: Some(stdout),
-            report: Some(report),
-            helper,
-            reported: Vec::new(),
-            output: Output::default(),
-            started,
-            time_limit: job.time_limit,
-            deadline: later(started, job.time_limit),
-            woken: false,
-            stop,
-            touched,
-            sandboxed,
-            outputs,
-            spill: None,
-        };
-        if let Some(control) = &mut running.control {
-            // If the helper takes no job, its report, or that there is none, tells.
-            let _ = timeout(HELPER_PATIENCE, control.write_all(&job.encode())).await;
-        }
-        helpers.refill(&job.confinement);
-        Ok(running)
+        begun.await.map_err(broke)?.map_err(&failed)
     }
 
     /// The next output; none when there will be no more.
@@ -163,7 +154,7 @@ impl Running {
             // In this order, so that a command that never stops printing can be stopped.
             tokio::select! {
                 biased;
-                () = self.stop.cancelled(), if self.control.is_some() => self.ask_to_stop(),
+                () = self.stop.cancelled(), if self.helper.has_control() => self.ask_to_stop(),
                 read = read(&mut self.report, &mut report) => {
                     self.reported(report.get(..read).unwrap_or_default());
                 }
@@ -205,8 +196,7 @@ impl Running {
     }
 
     fn ask_to_stop(&mut self) {
-        self.control = None;
-        self.helper.wake();
+        self.helper.stop();
         self.deadline = Instant::now() + STOP_GRACE + HELPER_PATIENCE;
     }
 
@@ -216,7 +206,9 @@ impl Running {
         self.reported.extend_from_slice(part);
         let is_whole = part.is_empty() || Outcome::is_whole(&self.reported);
         if is_whole || self.reported.len() > REPORT_BYTES_MAX {
-            self.report = None;
+            if let Some(report) = self.report.take().filter(|_| !part.is_empty()) {
+                self.helper.take_back(report);
+            }
             self.deadline = Instant::now() + DRAIN_PATIENCE;
         }
     }
@@ -237,13 +229,18 @@ impl Running {
     }
 
     async fn end(mut self) -> Progress {
-        let stopped = self.control.take().is_none();
-        // One that has said all is about to end, and is reaped when it has.
-        let is_whole = Outcome::is_whole(&self.reported);
-        if !is_whole && !self.helper.ends_within(HELPER_PATIENCE).await {
-            self.helper.kill();
-        }
+        let stopped = !self.helper.has_control();
         let outcome = Outcome::decode(&self.reported);
+        if outcome.takes_another() && !stopped {
+            self.helpers.give_back(self.helper);
+        } else {
+            // One that has said all is about to end, and is reaped when it has.
+            let is_whole = Outcome::is_whole(&self.reported);
+            self.helper.stop();
+            if !is_whole && !self.helper.ends_within(HELPER_PATIENCE).await {
+                self.helper.kill();
+            }
+        }
         let looked_at = self.sandboxed && !stopped;
         let refused = looked_at.then(|| refusal(&outcome, &self.output.kept())).flatten();
         let never_ran = matches!(refused, Some(Refusal::NotSetUp(_)));
