@@ -11,7 +11,11 @@ use polyloop_agent::log::{Flush, Log, Occasion, OpenMode, Writer};
 use polyloop_session::{Event, LogEntry, SessionId, State, Timestamp};
 use serde_json::{Value, json};
 
-#[allow(dead_code, unused_imports, reason = "it is the server's own, of which this needs the files' form alone")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "it is the server's own, of which this needs the files' form alone"
+)]
 #[path = "../src/view.rs"]
 mod view;
 

@@ -27,7 +27,11 @@ mod meter;
 mod run;
 mod story;
 
-#[allow(dead_code, unused_imports, reason = "it is the server's own, of which this needs no more than it needs")]
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "it is the server's own, of which this needs no more than it needs"
+)]
 #[path = "../../../crates/server/src/view.rs"]
 mod view;
 
