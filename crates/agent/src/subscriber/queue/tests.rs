@@ -92,10 +92,39 @@ fn a_shut_door_leaves_what_fits_into_the_queue() {
     assert_eq!(ending, Poll::Ready(Err(Ending::Behind)));
 }
 
+/// What is being taken comes first, however long that takes.
+#[test]
+fn a_door_is_shut_while_something_is_taken() {
+    let Watched { subscriber, mut subscription, open, got } = watched();
+    open.store(false, Ordering::SeqCst);
+    assert!(subscriber.send(&1, 1));
+    open.store(true, Ordering::SeqCst);
+    let (sent, was_sent) = std::sync::mpsc::channel();
+    let mut sending = None;
+    subscription.take(|number| {
+        let (subscriber, sent) = (&subscriber.shared, sent.clone());
+        let subscriber = Subscriber {
+            shared: subscriber.clone(),
+            power: Power::Watch,
+            presence: Presence::Client,
+        };
+        sending = Some(std::thread::spawn(move || {
+            assert!(subscriber.send(&2, 1));
+            sent.send(())
+        }));
+        // It is given time to come between.
+        assert!(was_sent.recv_timeout(std::time::Duration::from_millis(200)).is_err());
+        got.lock().unwrap().push(number);
+        ControlFlow::Continue(())
+    });
+    sending.unwrap().join().unwrap().unwrap();
+    assert_eq!(*got.lock().unwrap(), [1, 2]);
+}
+
 /// Sender and taker on two threads, with a door that opens and shuts under them.
 #[test]
 fn nothing_overtakes_anything() {
-    const ALL: u64 = 200_000;
+    const ALL: u64 = 20_000;
     let Watched { subscriber, mut subscription, open, got } = watched();
     let sending = std::thread::spawn(move || {
         for number in 0..ALL {
