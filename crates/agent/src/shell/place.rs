@@ -30,14 +30,14 @@ pub struct Scope {
     pub(super) closed: Option<Closed>,
     /// As they were named. Where all these lead is found out when it matters first, since most
     /// commands are judged without.
-    named: Named,
-    private: OnceLock<Vec<PathBuf>>,
-    temporary: OnceLock<Vec<PathBuf>>,
-    own: OnceLock<Vec<PathBuf>>,
+    pub(super) named: Named,
+    pub(super) private: OnceLock<Vec<PathBuf>>,
+    pub(super) temporary: OnceLock<Vec<PathBuf>>,
+    pub(super) own: OnceLock<Vec<PathBuf>>,
 }
 
 #[derive(Clone, Default)]
-struct Named {
+pub(super) struct Named {
     private: Vec<PathBuf>,
     path: OsString,
 }

@@ -24,7 +24,7 @@ struct Ground {
 impl Ground {
     /// Without the system's temporary directories, because the ground is in one of them.
     fn scope(&self) -> Scope {
-        Scope { temporary: Vec::new(), ..Scope::new(&self.cwd, &[]) }
+        Scope { temporary: Vec::new().into(), ..Scope::new(&self.cwd, &[]) }
     }
 
     fn judge(&self, script: &str) -> Judged {

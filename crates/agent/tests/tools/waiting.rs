@@ -64,14 +64,17 @@ fn taken() {
 fn killed() {
     let ground = Ground::new();
     block_on(async {
-        let (_, waiting) = run(&ground).await;
-        let keeper = helpers()[&waiting];
-        signal(keeper, Signal::KILL);
-        signal(waiting, Signal::KILL);
-        while helpers().contains_key(&waiting) {
-            sleep(Duration::from_millis(5)).await;
+        for helper_too in [true, false] {
+            let (_, waiting) = run(&ground).await;
+            signal(helpers()[&waiting], Signal::KILL);
+            if helper_too {
+                signal(waiting, Signal::KILL);
+            }
+            while helpers().contains_key(&waiting) {
+                sleep(Duration::from_millis(5)).await;
+            }
+            assert_ne!(run(&ground).await.0, waiting);
         }
-        assert_ne!(run(&ground).await.0, waiting);
     });
 }
 

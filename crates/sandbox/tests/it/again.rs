@@ -5,10 +5,11 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, ChildStderr};
 use std::time::{Duration, Instant};
 
-use polyloop_sandbox::{Confinement, Exit, Job, Outcome};
+use polyloop_sandbox::{Confinement, Exit, Job, Outcome, TEMPORARY_DIRECTORY};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::ground::Ground;
+use crate::waiting::child_of;
 use crate::{LONG, helper, script};
 
 struct Again {
@@ -104,8 +105,9 @@ fn each_helper_is_a_new_process_below_the_same_keeper() {
 #[test]
 fn sandboxes_one_after_the_other() {
     let ground = Ground::new();
-    let job =
-        ground.job("test $$ -lt 10 && test ! -e $TMPDIR/left && touch $TMPDIR/left && echo in");
+    let left = format!("{TEMPORARY_DIRECTORY}/left");
+    let program = format!("test $$ -lt 10 && test ! -e {left} && touch {left} && echo in");
+    let job = ground.job(&program);
     let mut again = Again::new(&job.confinement);
     for _ in 0..3 {
         assert_eq!(again.run(&job), ("in\n".to_owned(), code(0)));
@@ -143,8 +145,13 @@ fn to_let_go_of_its_control_stops_the_job_or_the_wait() {
 #[test]
 fn a_keeper_that_is_asked_to_end_makes_no_other_helper() {
     let mut again = Again::new(&Confinement::None);
+    let keeper = again.keeper();
+    child_of(keeper.as_raw_pid());
+    // So that it hears of both at once: its helper has ended, and it is to end.
+    kill_process(keeper, Signal::STOP).unwrap();
     assert_eq!(again.run(&script("true")).1, code(0));
-    kill_process(again.keeper(), Signal::TERM).unwrap();
+    kill_process(keeper, Signal::TERM).unwrap();
+    kill_process(keeper, Signal::CONT).unwrap();
     let until = Instant::now() + LONG;
     while again.helper.try_wait().unwrap().is_none() {
         assert!(Instant::now() < until, "it lives on");

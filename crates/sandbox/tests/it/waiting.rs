@@ -38,7 +38,7 @@ impl Waiting {
 }
 
 /// The one child of a process, once it has one.
-fn child_of(pid: i32) -> i32 {
+pub fn child_of(pid: i32) -> i32 {
     let path = format!("/proc/{pid}/task/{pid}/children");
     let until = Instant::now() + LONG;
     while Instant::now() < until {

@@ -105,7 +105,7 @@ impl Helpers {
     fn waiting(&self, kind: Kind) -> Option<Started> {
         loop {
             // The newest: the others may be let go the sooner.
-            let helper = self.0.waiting().of(kind).pop()?.helper;
+            let mut helper = self.0.waiting().of(kind).pop()?.helper;
             // A command that is not confined may have ended what waits for the next one.
             if helper.is_waiting() {
                 return Some(helper);
@@ -180,9 +180,11 @@ impl Started {
         Ok(Started { child: Some(child), kind, control: Some(control), report })
     }
 
-    /// Whether it can be given a job: it lives, and has said nothing since the last one.
-    fn is_waiting(&self) -> bool {
-        let Some(report) = &self.report else { return false };
+    /// Whether it can be given a job: it lives, as does its keeper, and has said nothing since the
+    /// last one.
+    fn is_waiting(&mut self) -> bool {
+        let ended = self.has_ended();
+        let Some(report) = self.report.as_ref().filter(|_| !ended) else { return false };
         let mut fds = [PollFd::new(report, PollFlags::IN)];
         poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready == 0)
     }
