@@ -72,9 +72,9 @@ const ABSENCES: &[Absence] = &[
     },
     Absence {
         package: "polyloop-agent",
-        so: "speaks HTTP through its client alone",
+        so: "speaks HTTP through its client and its lanes alone",
         reach: Reach::Direct,
-        never: &["hyper", "hyper-util", "http-body-util", "tower"],
+        never: &["hyper", "http-body-util", "tower"],
     },
     Absence {
         package: "polyloop-terminal",

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use futures_util::stream::{BoxStream, SelectAll};
 use polyloop_session::command::WaitReply;
 use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::decide::expire;
@@ -37,7 +36,7 @@ use crate::log::{DAMAGED_CODE, Flushing, Folded, Log, LogError, Occasion, Opened
 use crate::messages::Messages;
 use crate::meter::{Meter, Tally};
 use crate::model::{Model, Models};
-use crate::perform::{self, Performed};
+use crate::perform;
 use crate::place::{Instructions, Places};
 use crate::subscriber::{Audience, Ending, Power, Presence, Subscription, View};
 use crate::tokens::Counted;
@@ -48,6 +47,7 @@ mod decisions;
 mod due;
 mod flush;
 mod noted;
+mod performers;
 mod record;
 mod room;
 mod spans;
@@ -59,6 +59,7 @@ pub use undo::{UndoError, Undone};
 
 use due::{Due, run_out};
 use flush::next_flushed;
+use performers::Performers;
 
 pub const MAILBOX_REQUESTS_MAX: usize = 64;
 
@@ -240,7 +241,7 @@ pub(crate) struct Actor<V: View> {
     tally: Tally,
     spans: spans::Spans,
     mailbox: mpsc::Receiver<Box<Request<V>>>,
-    performers: SelectAll<BoxStream<'static, Performed>>,
+    performers: Performers,
     running: HashMap<Seq, CancellationToken>,
     /// Where the running turn works.
     place: Option<(TurnId, Arc<Place>)>,
@@ -295,7 +296,7 @@ impl<V: View> Actor<V> {
             tally: Tally::open(meter),
             spans: spans::Spans::default(),
             mailbox,
-            performers: SelectAll::new(),
+            performers: Performers::default(),
             running: HashMap::new(),
             place: None,
             due: None,

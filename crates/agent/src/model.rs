@@ -21,6 +21,7 @@ pub mod fault;
 pub mod gemini;
 pub mod http;
 mod json;
+pub mod lane;
 pub mod offline;
 mod openai;
 pub mod remote;

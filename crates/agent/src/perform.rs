@@ -5,6 +5,8 @@
 //! take the session with it.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -200,23 +202,46 @@ fn ended_tool(item: ItemId, end: End, why: Text) -> Report {
 /// without. It may break as soon as it is made.
 fn guarded(
     begin: impl FnOnce() -> BoxStream<'static, Performed>,
-    broken: impl Fn() -> Report + Send + 'static,
+    broken: impl Fn() -> Report + Send + Unpin + 'static,
 ) -> BoxStream<'static, Performed> {
     let begun = std::panic::catch_unwind(AssertUnwindSafe(begin));
-    let performed = begun.unwrap_or_else(|_| stream::empty().boxed());
-    let guarded = AssertUnwindSafe(performed).catch_unwind().boxed();
-    stream::unfold(Some((guarded, broken)), |state| async move {
-        let (mut guarded, broken) = state?;
-        match guarded.next().await {
-            Some(Ok(performed)) if is_final(&performed) => Some((performed, None)),
-            Some(Ok(performed)) => Some((performed, Some((guarded, broken)))),
-            Some(Err(_)) | None => {
+    Guarded { performed: begun.ok(), broken: Some(broken) }.boxed()
+}
+
+struct Guarded<B> {
+    /// Gone when it has broken.
+    performed: Option<BoxStream<'static, Performed>>,
+    /// Gone behind the final report.
+    broken: Option<B>,
+}
+
+impl<B: Fn() -> Report + Unpin> stream::Stream for Guarded<B> {
+    type Item = Performed;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Performed>> {
+        let Guarded { performed, broken } = &mut *self;
+        if broken.is_none() {
+            return Poll::Ready(None);
+        }
+        let polled = performed.as_mut().map(|performed| {
+            std::panic::catch_unwind(AssertUnwindSafe(|| performed.poll_next_unpin(cx)))
+        });
+        let next = match polled {
+            Some(Ok(Poll::Pending)) => return Poll::Pending,
+            Some(Ok(Poll::Ready(next))) => next,
+            Some(Err(_)) | None => None,
+        };
+        if next.as_ref().is_none_or(is_final) {
+            // What comes behind it is nobody's.
+            *performed = None;
+            let broken = broken.take();
+            if next.is_none() {
                 tracing::error!("a performer broke or ended without a report");
-                Some((Performed::Report(broken()), None))
+                return Poll::Ready(broken.map(|broken| Performed::Report(broken())));
             }
         }
-    })
-    .boxed()
+        Poll::Ready(next)
+    }
 }
 
 fn is_final(performed: &Performed) -> bool {

@@ -15,6 +15,7 @@ use polyloop_agent::model::completions::Completions;
 use polyloop_agent::model::gemini::Gemini;
 use polyloop_agent::model::gemini::account::Account;
 use polyloop_agent::model::http::{Proxies, Road};
+use polyloop_agent::model::lane::Lanes;
 use polyloop_agent::model::offline::{OFFLINE_NAME, Offline};
 use polyloop_agent::model::remote::{Auth, Endpoint, Remote};
 use polyloop_agent::model::responses::Responses;
@@ -38,7 +39,7 @@ pub struct Served {
     openai: Option<Arc<Endpoint>>,
     anthropic: Option<Arc<Endpoint>>,
     google: Option<Arc<Endpoint>>,
-    road: Road,
+    lanes: Lanes,
 }
 
 /// One model that can be asked for.
@@ -60,7 +61,7 @@ impl Served {
     /// Makes ready what the configuration has keys for.
     pub fn open(config: &config::Model) -> Result<Served, String> {
         let proxies = proxies(&config.proxy);
-        let road = Road::new(&proxies)?;
+        let (road, lanes) = (Road::new(&proxies)?, Lanes::new(&proxies));
         let hidden: Vec<Secret> = [&proxies.https, &proxies.http]
             .into_iter()
             .flatten()
@@ -76,6 +77,7 @@ impl Served {
                 key_from: access.key.as_ref().map_or_else(|| key_name(provider), |k| k.variable),
                 hidden: hidden.clone(),
                 road: road.clone(),
+                lanes: lanes.clone(),
                 idle_time_max: config.idle_timeout,
             })))
         };
@@ -85,7 +87,7 @@ impl Served {
             google: endpoint(Provider::Google)?,
             table: config.table()?,
             config: config.clone(),
-            road,
+            lanes,
         })
     }
 
@@ -178,7 +180,10 @@ impl Models for Served {
     }
 
     fn prepare(&self) {
-        self.road.prepare();
+        let all = [&self.openai, &self.anthropic, &self.google].into_iter().flatten();
+        if all.into_iter().any(|endpoint| endpoint.base_url.starts_with("https:")) {
+            self.lanes.prepare();
+        }
     }
 
     fn find(&self, name: &str) -> Result<Arc<dyn Model>, String> {

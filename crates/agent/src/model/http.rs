@@ -12,8 +12,12 @@ use polyloop_session::Heal;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, ClientBuilder, NoProxy, Proxy, Response, redirect};
 
+use super::lane::{self, Trouble};
 use super::{CUT_CODE, Failure};
 use crate::rails::{Each, Slot};
+
+/// Who asks.
+pub const USER_AGENT: &str = concat!("polyloop/", env!("CARGO_PKG_VERSION"));
 
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long an unused connection is kept.
@@ -66,15 +70,6 @@ impl Road {
         made.unwrap_or_else(|error| Err(error.to_string()))
     }
 
-    /// Makes it beside whatever else is done, so that nobody has to wait for it.
-    pub fn prepare(&self) {
-        let here = Slot::here();
-        if self.0.made.get(here).is_none() {
-            let this = self.clone();
-            tokio::task::spawn_blocking(move || this.make(here).map(drop));
-        }
-    }
-
     fn make(&self, slot: Slot) -> Result<Client, String> {
         self.0.made.get_or_init(slot, &self.0.make).clone()
     }
@@ -82,7 +77,7 @@ impl Road {
 
 fn builder(proxies: &Proxies) -> Result<ClientBuilder, String> {
     let builder = Client::builder()
-        .user_agent(concat!("polyloop/", env!("CARGO_PKG_VERSION")))
+        .user_agent(USER_AGENT)
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)
@@ -129,6 +124,14 @@ pub async fn short_body(mut response: Response) -> Vec<u8> {
     body
 }
 
+/// The same, of an answer on a lane.
+pub async fn short_answer(mut body: lane::Body) -> Vec<u8> {
+    let mut read = Vec::new();
+    let reading = body.short(REFUSAL_BYTES_MAX, &mut read);
+    let _ = tokio::time::timeout(REFUSAL_TIME_MAX, reading).await;
+    read
+}
+
 /// How long the answer asks to wait.
 pub fn retry_after_ms(headers: &HeaderMap, now: jiff::Timestamp) -> Option<u64> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -159,10 +162,25 @@ pub fn unreachable(error: &reqwest::Error, host: &str) -> Failure {
     Failure::new(later, "unreachable", format!("{host} cannot be reached ({why})"))
 }
 
-/// Why an answer broke off.
-pub fn broken(error: &reqwest::Error, host: &str) -> Failure {
-    let message = format!("The answer of {host} broke off before its end ({})", chain(error));
-    Failure::new(Heal::Later { after_ms: None }, CUT_CODE, message)
+/// Why there was no answer on a lane, or not all of it.
+pub fn troubled(trouble: &Trouble, host: &str) -> Failure {
+    let later = Heal::Later { after_ms: None };
+    match trouble {
+        Trouble::Unmade(why) => {
+            let message = format!("The request to {host} cannot be made ({why})");
+            Failure::new(Heal::Never, "invalid_request", message)
+        }
+        Trouble::Time(why) => {
+            Failure::new(later, "timeout", format!("{host} did not answer in time ({why})"))
+        }
+        Trouble::Unreachable(why) => {
+            Failure::new(later, "unreachable", format!("{host} cannot be reached ({why})"))
+        }
+        Trouble::Broken(why) => {
+            let message = format!("The answer of {host} broke off before its end ({why})");
+            Failure::new(later, CUT_CODE, message)
+        }
+    }
 }
 
 /// The causes, innermost last, without the URL: it may carry what is nobody's business.

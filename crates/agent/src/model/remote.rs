@@ -5,31 +5,32 @@
 //! header of its own provider's requests and nowhere else: what a provider says is searched for it
 //! before anybody reads it.
 
-use std::collections::VecDeque;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::{self, BoxStream};
+use futures_util::stream::BoxStream;
+use futures_util::{FutureExt, StreamExt};
 use polyloop_session::{Heal, Text};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
-use reqwest::{Client, RequestBuilder, Response};
-use tokio::time::{Instant, Sleep};
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT,
+};
+use reqwest::{Client, Response};
 
-use super::api::{Api, Decode, Refused};
+use super::api::{Api, Refused};
 use super::http::Road;
+use super::lane::{Body, Lanes};
 use super::secret::Secret;
-use super::sse::Parser;
 use super::table::Card;
 use super::token::Tokens;
 use super::{Chunk, Failure, Model, Request, http};
+use asking::Asking;
+
+pub use asking::ANSWER_BYTES_MAX;
+
+mod asking;
 
 /// What a stream of events may be called.
 const STREAMS: [&str; 2] = ["text/event-stream", "text/plain"];
-/// Of all text, reasoning and arguments of one answer.
-pub const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// For a list of models: nobody waits for it while working.
 const PROBE_TIME_MAX: Duration = Duration::from_secs(10);
 /// Of such a list.
@@ -45,7 +46,9 @@ pub struct Endpoint {
     pub key_from: &'static str,
     /// What else must not be seen: the password of a proxy.
     pub hidden: Vec<Secret>,
+    /// For what is not asked of a model.
     pub road: Road,
+    pub lanes: Lanes,
     /// How long a provider may send nothing.
     pub idle_time_max: Duration,
 }
@@ -81,124 +84,10 @@ impl Model for Remote {
     }
 
     fn ask(&self, request: Request) -> BoxStream<'static, Chunk> {
-        let asking = Asking {
-            endpoint: self.endpoint.clone(),
-            model: self.name.clone(),
-            body: self.endpoint.api.encode(&request, &self.name, &self.card),
-            reading: None,
-            ready: VecDeque::new(),
-            bytes: 0,
-            over: false,
-        };
-        stream::unfold(asking, |mut asking| async move {
-            let chunk = asking.next().await?;
-            Some((chunk, asking))
-        })
-        .boxed()
-    }
-}
-
-struct Asking {
-    endpoint: Arc<Endpoint>,
-    model: String,
-    body: Vec<u8>,
-    /// Once the provider has begun to answer.
-    reading: Option<Reading>,
-    ready: VecDeque<Chunk>,
-    bytes: usize,
-    over: bool,
-}
-
-struct Reading {
-    response: Response,
-    parser: Parser,
-    decoder: Box<dyn Decode>,
-    /// Looks now and then whether the provider has gone silent.
-    silence: Pin<Box<Sleep>>,
-    heard_at: Instant,
-}
-
-impl Reading {
-    /// The next bytes; `None` when none came for so long.
-    async fn part(&mut self, idle: Duration) -> Option<reqwest::Result<Option<Bytes>>> {
-        let Reading { response, silence, heard_at, .. } = self;
-        // One timer for the whole answer: setting one anew with every part costs more than the part.
-        let mut reading = std::pin::pin!(response.chunk());
-        let part = loop {
-            tokio::select! {
-                biased;
-                part = &mut reading => break part,
-                () = silence.as_mut() => match heard_at.elapsed() >= idle {
-                    true => return None,
-                    false => silence.as_mut().reset(*heard_at + idle),
-                },
-            }
-        };
-        *heard_at = Instant::now();
-        Some(part)
-    }
-}
-
-impl Asking {
-    async fn next(&mut self) -> Option<Chunk> {
-        loop {
-            if let Some(chunk) = self.ready.pop_front() {
-                if matches!(chunk, Chunk::Done(_) | Chunk::Failed(_)) {
-                    self.over = true;
-                    self.ready.clear();
-                    // Whatever else the provider sends is not read.
-                    self.reading = None;
-                }
-                return Some(self.endpoint.masked(chunk));
-            }
-            if self.over {
-                return None;
-            }
-            if let Err(failure) = self.more().await {
-                self.ready.push_back(Chunk::Failed(failure));
-            }
-        }
-    }
-
-    async fn more(&mut self) -> Result<(), Failure> {
-        let Some(reading) = &mut self.reading else {
-            let body = std::mem::take(&mut self.body);
-            let response = self.endpoint.send(body, &self.model).await?;
-            let decoder = self.endpoint.api.decoder();
-            let silence = Box::pin(tokio::time::sleep(self.endpoint.idle_time_max));
-            let (parser, heard_at) = (Parser::new(), Instant::now());
-            self.reading = Some(Reading { response, parser, decoder, silence, heard_at });
-            return Ok(());
-        };
-        let part = reading
-            .part(self.endpoint.idle_time_max)
-            .await
-            .ok_or_else(|| self.endpoint.silent())?
-            .map_err(|error| http::broken(&error, &self.endpoint.host()))?;
-        let Some(part) = part else {
-            self.ready.extend(reading.decoder.end());
-            // Without a last event it was cut, and whoever asked says so.
-            self.over = self.ready.is_empty();
-            return Ok(());
-        };
-        let events = reading.parser.push(&part).map_err(|_| {
-            let message = format!("{} sent an event without end", self.endpoint.api.provider());
-            Failure::new(Heal::Never, "bad_answer", message)
-        })?;
-        for event in events {
-            let chunks = reading.decoder.event(&event);
-            // What gives nothing may be kept, so it counts as it came.
-            self.bytes += match chunks.is_empty() {
-                true => event.data.len(),
-                false => chunks.iter().map(chunk_bytes).sum(),
-            };
-            self.ready.extend(chunks);
-        }
-        if self.bytes > ANSWER_BYTES_MAX {
-            let message = format!("The model's answer has more than {ANSWER_BYTES_MAX} bytes");
-            return Err(Failure::new(Heal::Never, "answer_too_long", message));
-        }
-        Ok(())
+        let body = self.endpoint.api.encode(&request, &self.name, &self.card);
+        let (endpoint, model) = (self.endpoint.clone(), self.name.clone());
+        let sending = async move { endpoint.send(body, &model).await }.boxed();
+        Asking::new(self.endpoint.clone(), sending).boxed()
     }
 }
 
@@ -215,29 +104,31 @@ impl Endpoint {
     }
 
     /// The beginning of an answer, or why there is none.
-    async fn send(&self, body: Vec<u8>, model: &str) -> Result<Response, Failure> {
+    async fn send(&self, body: Vec<u8>, model: &str) -> Result<Body, Failure> {
         let url = format!("{}{}", self.base_url, self.api.path(model));
-        let mut request = self.client().await?.post(url).body(body);
-        request = request.header(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        request = request.header(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let request = self.signed(request).await?;
-        let response = tokio::time::timeout(self.idle_time_max, request.send())
+        let mut headers = self.headers().await?;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(http::USER_AGENT));
+        let sent = tokio::time::timeout(self.idle_time_max, self.lanes.post(&url, &headers, &body));
+        let answer = sent
             .await
             .map_err(|_| self.silent())?
-            .map_err(|error| http::unreachable(&error, &self.host()))?;
-        let status = response.status().as_u16();
-        if !response.status().is_success() {
+            .map_err(|trouble| http::troubled(&trouble, &self.host()))?;
+        drop((url, headers, body));
+        if !answer.status.is_success() {
             let now = jiff::Timestamp::now();
-            let retry_after_ms = http::retry_after_ms(response.headers(), now);
-            let body = self.masked_bytes(http::short_body(response).await);
+            let retry_after_ms = http::retry_after_ms(&answer.headers, now);
+            let status = answer.status.as_u16();
+            let body = self.masked_bytes(http::short_answer(answer.body).await);
             let refused = Refused { status, body: &body, model, retry_after_ms };
             return Err(self.explained(self.api.refusal(&refused)));
         }
-        match self.is_stream(&response) {
-            Ok(()) => Ok(response),
+        match self.is_stream(&answer.headers) {
+            Ok(()) => Ok(answer.body),
             // What it says in place of an answer is the best there is to know.
-            Err(failure) if is_json(&response) => {
-                let body = self.masked_bytes(http::short_body(response).await);
+            Err(failure) if is_json(&answer.headers) => {
+                let body = self.masked_bytes(http::short_answer(answer.body).await);
                 let said: String = String::from_utf8_lossy(&body).chars().take(300).collect();
                 let message = format!("{} ({})", failure.fault.message, said.trim());
                 Err(Failure::new(Heal::Later { after_ms: None }, "bad_answer", message))
@@ -246,27 +137,33 @@ impl Endpoint {
         }
     }
 
-    /// Puts on what this provider wants to see on every request.
-    async fn signed(&self, mut request: RequestBuilder) -> Result<RequestBuilder, Failure> {
+    /// What this provider wants to see on every request.
+    async fn headers(&self) -> Result<HeaderMap, Failure> {
+        let mut headers = HeaderMap::new();
         for (name, value) in self.api.headers() {
-            request = request.header(*name, *value);
+            headers.insert(*name, HeaderValue::from_static(value));
         }
         let bearer = |secret: &Secret| header(&format!("Bearer {}", secret.expose()));
-        Ok(match &self.auth {
-            Auth::Open => request,
-            Auth::Bearer(secret) => request.header(AUTHORIZATION, self.checked(bearer(secret))?),
+        match &self.auth {
+            Auth::Open => {}
+            Auth::Bearer(secret) => {
+                headers.insert(AUTHORIZATION, self.checked(bearer(secret))?);
+            }
             Auth::Header(name, secret) => {
-                request.header(*name, self.checked(header(secret.expose()))?)
+                headers.insert(*name, self.checked(header(secret.expose()))?);
             }
             Auth::Account(tokens) => {
                 let token = tokens.get(&self.client().await?).await?;
-                request = request.header(AUTHORIZATION, self.checked(bearer(&token))?);
-                match tokens.quota_project() {
-                    Some(project) => request.header("x-goog-user-project", project),
-                    None => request,
+                headers.insert(AUTHORIZATION, self.checked(bearer(&token))?);
+                if let Some(project) = tokens.quota_project() {
+                    headers.insert(
+                        "x-goog-user-project",
+                        self.checked(HeaderValue::from_str(project).ok())?,
+                    );
                 }
             }
-        })
+        }
+        Ok(headers)
     }
 
     fn checked(&self, value: Option<HeaderValue>) -> Result<HeaderValue, Failure> {
@@ -277,8 +174,8 @@ impl Endpoint {
     }
 
     /// A page, a file or packed bytes are no answer, whatever the status says.
-    fn is_stream(&self, response: &Response) -> Result<(), Failure> {
-        let header = |name| response.headers().get(name).and_then(|v| v.to_str().ok());
+    fn is_stream(&self, headers: &HeaderMap) -> Result<(), Failure> {
+        let header = |name| headers.get(name).and_then(|v: &HeaderValue| v.to_str().ok());
         let provider = self.api.provider();
         let refuse = |what: String| {
             let message = format!(
@@ -379,7 +276,8 @@ pub async fn probe(endpoint: &Endpoint) -> Result<Probe, Failure> {
     let host = endpoint.host();
     let asking = async {
         let url = format!("{}{}", endpoint.base_url, endpoint.api.models_path());
-        let request = endpoint.signed(endpoint.client().await?.get(url)).await?;
+        let headers = endpoint.headers().await?;
+        let request = endpoint.client().await?.get(url).headers(headers);
         let response = request.send().await.map_err(|error| http::unreachable(&error, &host))?;
         let status = response.status().as_u16();
         Ok(Probe { status, models: listed(response).await })
@@ -413,21 +311,9 @@ async fn listed(mut response: Response) -> Vec<String> {
     rows.into_iter().flatten().filter_map(name).collect()
 }
 
-fn is_json(response: &Response) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
     kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("application/json"))
-}
-
-fn chunk_bytes(chunk: &Chunk) -> usize {
-    match chunk {
-        Chunk::Text { text, .. } | Chunk::Args { text, .. } => text.len(),
-        Chunk::Ended { opaque, .. } => opaque.as_ref().map_or(0, |opaque| opaque.json.len()),
-        Chunk::Started { .. }
-        | Chunk::Usage(_)
-        | Chunk::Raw { .. }
-        | Chunk::Done(_)
-        | Chunk::Failed(_) => 0,
-    }
 }
 
 fn header(text: &str) -> Option<HeaderValue> {

@@ -7,6 +7,8 @@
 
 /// Of the data of one event; a longer one ends the stream.
 pub const EVENT_BYTES_MAX: usize = 12 * 1024 * 1024;
+/// Of the room for an event's data, from one event to the next.
+const DATA_BYTES_KEPT: usize = 1024;
 /// Of a field's name: longer ones are no field of ours.
 const FIELD_BYTES_MAX: usize = 16;
 /// Of an event's name.
@@ -26,7 +28,8 @@ pub struct TooLong;
 #[derive(Debug, Default)]
 pub struct Parser {
     name: Vec<u8>,
-    data: Vec<u8>,
+    /// The open one; its room is kept for the next.
+    event: Event,
     has_data: bool,
     line: Line,
     /// The last byte was a CR, so that an LF belongs to it.
@@ -92,8 +95,15 @@ impl Parser {
     }
 
     /// The events that end in these bytes.
+    #[cfg(test)]
     pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
         let mut events = Vec::new();
+        self.read(bytes, |event| events.push(event.clone()))?;
+        Ok(events)
+    }
+
+    /// Tells of the events that end in these bytes.
+    pub fn read(&mut self, bytes: &[u8], mut tell: impl FnMut(&Event)) -> Result<(), TooLong> {
         let mut rest = self.past_mark(bytes);
         while let Some(&byte) = rest.first() {
             if std::mem::take(&mut self.after_cr) && byte == b'\n' {
@@ -104,13 +114,13 @@ impl Parser {
             self.take(&rest[..until])?;
             if let Some(&end) = rest.get(until) {
                 self.after_cr = end == b'\r';
-                events.extend(self.line_ended());
+                self.line_ended(&mut tell);
                 rest = &rest[until + 1..];
             } else {
                 rest = &[];
             }
         }
-        Ok(events)
+        Ok(())
     }
 
     fn past_mark<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
@@ -179,7 +189,7 @@ impl Parser {
         match self.line {
             Line::Colon(Kind::Data) => {
                 if self.has_data {
-                    self.data.push(b'\n');
+                    self.event.data.push(b'\n');
                 }
                 self.has_data = true;
             }
@@ -189,26 +199,31 @@ impl Parser {
     }
 
     fn grow(&mut self, part: &[u8]) -> Result<(), TooLong> {
-        if self.data.len() + part.len() > EVENT_BYTES_MAX {
+        if self.event.data.len() + part.len() > EVENT_BYTES_MAX {
             return Err(TooLong);
         }
-        self.data.extend_from_slice(part);
+        self.event.data.extend_from_slice(part);
         Ok(())
     }
 
-    fn line_ended(&mut self) -> Option<Event> {
-        let line = std::mem::take(&mut self.line);
-        let Line::Field(name) = line else { return None };
+    fn line_ended(&mut self, tell: &mut impl FnMut(&Event)) {
+        let Line::Field(name) = std::mem::take(&mut self.line) else { return };
         if !name.get().is_empty() {
             // A field without a colon has an empty value.
             self.line = Line::Colon(kind(name.get()));
             self.begin_value();
             self.line = Line::default();
-            return None;
+            return;
         }
-        let name = String::from_utf8_lossy(&std::mem::take(&mut self.name)).into_owned();
-        let data = std::mem::take(&mut self.data);
-        std::mem::take(&mut self.has_data).then_some(Event { name, data })
+        if !self.name.is_empty() {
+            self.event.name = String::from_utf8_lossy(&std::mem::take(&mut self.name)).into_owned();
+        }
+        if std::mem::take(&mut self.has_data) {
+            tell(&self.event);
+        }
+        self.event.name.clear();
+        self.event.data.clear();
+        self.event.data.shrink_to(DATA_BYTES_KEPT);
     }
 }
 
