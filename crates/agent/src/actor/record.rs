@@ -105,8 +105,6 @@ impl<V: View> Actor<V> {
                 Poll::Pending => Poll::Ready(None),
             })
             .await;
-            // Whoever writes to the model's socket has a turn.
-            tokio::task::yield_now().await;
         }
         self.write_out().await?;
         Ok(first)
