@@ -7,7 +7,7 @@ use polyloop_agent::model::api::Api;
 use polyloop_agent::model::completions::Completions;
 use polyloop_agent::model::gemini::Gemini;
 use polyloop_agent::model::responses::Responses;
-use polyloop_agent::model::sse::Parser;
+use polyloop_agent::model::sse::{Event, Parser};
 use polyloop_dialects::{Client, detect};
 use polyloop_session::SessionId;
 use polyloop_session::wait::Who;
@@ -99,8 +99,10 @@ pub fn count(meter: &Meter) {
     for Streamed { api, first, more } in streams() {
         let (mut parser, mut decoder) = (Parser::new(), api.decoder());
         let mut read = |text: &str| {
-            let events = parser.push(black_box(text.as_bytes())).unwrap();
-            events.iter().map(|event| black_box(decoder.event(event)).len()).sum::<usize>()
+            let mut chunks = 0;
+            let told = |event: &Event| chunks += black_box(decoder.event(event)).len();
+            parser.read(black_box(text.as_bytes()), told).unwrap();
+            chunks
         };
         read(first);
         meter.count(&format!("decode {} chunk", api.name()), ROUNDS, |_| {
