@@ -128,13 +128,9 @@ impl Visit {
         self.app.metrics.received(self.dialect(), bytes);
     }
 
-    /// To be told in sums, not of every frame.
+    /// What it was sent, told at its end; the counts know already.
     pub fn sent(&self, bytes: u64) {
-        if bytes == 0 {
-            return;
-        }
         self.sent_bytes.fetch_add(bytes, Ordering::Relaxed);
-        self.app.metrics.sent(bytes);
     }
 
     /// Why it ends; the first reason counts.

@@ -115,7 +115,7 @@ async fn connection(
     _held: Option<Held>,
 ) {
     let visit = Arc::new(visit);
-    let Ok(stream) = unbound.bind(visit.clone()) else { return };
+    let Ok(stream) = unbound.bind(app.clone(), visit.clone()) else { return };
     let outlet = stream.outlet.clone();
     // Fragments and frames obey the same bound; a longer message closes with 1009.
     let limits = Limits::default().max_payload_len(Some(app.message_bytes_max));

@@ -20,29 +20,47 @@ use tokio::net::tcp::OwnedWriteHalf;
 use super::outgoing::{Sight, Written};
 use super::standing::Standing;
 use crate::access::Visit;
+use crate::app::App;
 use crate::view::Bundle;
 
 /// What is put together before it is written.
 const TOGETHER_BYTES_MAX: usize = 32 * 1024;
 /// Pieces given to the socket at once.
 const PIECES_MAX: usize = 64;
+/// A longer bundle is not kept for the sake of its stamp.
+const KEPT_BYTES_MAX: usize = 1024;
 /// The first byte of the frame that ends a WebSocket.
 const CLOSE: u8 = 0x88;
 
 pub(super) struct Outlet {
     now: Mutex<Now>,
     pub(super) written: Arc<Written>,
+    app: Arc<App>,
     visit: Arc<Visit>,
 }
 
+/// Small, because hundreds of them are gone through for one frame: what that does not need is kept
+/// elsewhere.
 struct Now {
     /// Nothing once it was shut.
     half: Option<OwnedWriteHalf>,
     phase: Phase,
+    /// The client's run has failed, and it was told.
+    run_failed: bool,
+    doors: u32,
     rest: Rest,
-    standing: Standing,
+    latest: Option<Latest>,
+    sent_bytes: u64,
+    standing: Box<Standing>,
     /// The writing half's, for what only it can do.
     waker: Option<Waker>,
+}
+
+/// The last that went through a door; the client's standing does not know of it yet.
+struct Latest {
+    bundle: Arc<Bundle>,
+    door: u32,
+    session: SessionId,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,12 +110,24 @@ impl Rest {
 impl Now {
     /// Whether what is put in now goes out at once.
     fn is_free(&self) -> bool {
-        self.phase == Phase::Open && self.rest.is_empty() && !self.standing.run_failed
+        self.phase == Phase::Open && self.rest.is_empty() && !self.run_failed
     }
 
     /// Only the writing half can go on.
     fn needs_help(&self) -> bool {
-        !self.rest.is_empty() || self.phase == Phase::Broken || self.standing.run_failed
+        !self.rest.is_empty() || self.phase == Phase::Broken || self.run_failed
+    }
+
+    /// Where the client stands, with all that was put in so far.
+    fn standing<T>(&mut self, look: impl FnOnce(&mut Standing) -> T) -> T {
+        if let Some(Latest { bundle, session, .. }) = self.latest.take()
+            && let Some(stamp) = bundle.stamp()
+        {
+            self.standing.stamp(&session, stamp);
+        }
+        let looked = look(&mut self.standing);
+        self.run_failed = self.standing.run_failed;
+        looked
     }
 
     /// Puts whole frames behind everything else.
@@ -162,10 +192,19 @@ impl Now {
 }
 
 impl Outlet {
-    pub(super) fn new(half: OwnedWriteHalf, visit: Arc<Visit>) -> Arc<Outlet> {
-        let (standing, rest) = (Standing::default(), Rest::default());
-        let now = Now { half: Some(half), phase: Phase::Open, rest, standing, waker: None };
-        Arc::new(Outlet { now: Mutex::new(now), written: Arc::default(), visit })
+    pub(super) fn new(half: OwnedWriteHalf, app: Arc<App>, visit: Arc<Visit>) -> Arc<Outlet> {
+        let now = Now {
+            half: Some(half),
+            phase: Phase::Open,
+            run_failed: false,
+            doors: 0,
+            rest: Rest::default(),
+            latest: None,
+            sent_bytes: 0,
+            standing: Box::default(),
+            waker: None,
+        };
+        Arc::new(Outlet { now: Mutex::new(now), written: Arc::default(), app, visit })
     }
 
     fn now(&self) -> MutexGuard<'_, Now> {
@@ -173,7 +212,17 @@ impl Outlet {
     }
 
     pub(super) fn standing<T>(&self, look: impl FnOnce(&mut Standing, &Written) -> T) -> T {
-        look(&mut self.now().standing, &self.written)
+        self.now().standing(|standing| look(standing, &self.written))
+    }
+
+    /// Whether the client's run has failed, and it was told.
+    pub(super) fn run_failed(&self) -> bool {
+        self.now().run_failed
+    }
+
+    fn count(&self, now: &mut Now, text_bytes: usize) {
+        now.sent_bytes += text_bytes as u64;
+        self.app.metrics.sent(text_bytes as u64);
     }
 
     /// Puts in what the client sees of a bundle, to go out with the next flush. Breaks when that is
@@ -185,23 +234,34 @@ impl Outlet {
         bundle: &Bundle,
     ) -> ControlFlow<()> {
         let mut now = self.now();
-        let bytes = self.seen(&mut now.standing, session, sight, bundle);
-        now.gather(bytes);
+        match (sight, &bundle.shared) {
+            (Sight::All, Some(bytes)) => {
+                if let Some(stamp) = bundle.stamp() {
+                    now.standing(|standing| standing.stamp(session, stamp));
+                }
+                self.count(&mut now, bundle.text_bytes);
+                now.gather(bytes.clone());
+            }
+            (Sight::All | Sight::OwnRun(_), _) => {
+                let bytes = self.own(&mut now, session, sight, bundle);
+                now.gather(bytes);
+            }
+        }
         enough(&now)
     }
 
     /// The same with one frame.
     pub(super) fn frame(&self, session: Option<&SessionId>, frame: &Frame) -> ControlFlow<()> {
         let mut now = self.now();
-        let Some(session) = session else {
-            self.visit.sent(frame.text.len() as u64);
-            now.gather(framed(&frame.text));
-            return enough(&now);
-        };
-        let mut out = Vec::with_capacity(frame.text.len());
-        let text_bytes = now.standing.feed(session, frame, &self.written, &mut out);
-        now.standing.see_run_end(&self.written);
-        self.visit.sent(text_bytes as u64);
+        let (mut out, mut text_bytes) = (Vec::new(), frame.text.len());
+        match session {
+            None => Bundle::push(&mut out, &frame.text),
+            Some(session) => now.standing(|standing| {
+                text_bytes = standing.feed(session, frame, &self.written, &mut out);
+                standing.see_run_end(&self.written);
+            }),
+        }
+        self.count(&mut now, text_bytes);
         now.gather(out.into());
         enough(&now)
     }
@@ -209,34 +269,23 @@ impl Outlet {
     /// Puts in an answer, at the place of what was sent of its session before it.
     pub(super) fn reply(&self, session: Option<&SessionId>, frame: &Frame) {
         let mut now = self.now();
-        let stamped = session.map(|session| now.standing.stamped(session, frame));
-        let text = &stamped.as_ref().unwrap_or(frame).text;
-        self.visit.sent(text.len() as u64);
-        now.gather(framed(text));
+        let stamped = session.map(|session| now.standing(|s| s.stamped(session, frame)));
+        let (mut out, text) = (Vec::new(), &stamped.as_ref().unwrap_or(frame).text);
+        Bundle::push(&mut out, text);
+        self.count(&mut now, text.len());
+        now.gather(out.into());
     }
 
-    /// A bundle's bytes as this client gets them.
-    fn seen(
-        &self,
-        standing: &mut Standing,
-        session: &SessionId,
-        sight: Sight,
-        bundle: &Bundle,
-    ) -> Bytes {
-        if let (Sight::All, Some(shared)) = (sight, &bundle.shared) {
-            if let Some(stamp) = shared.stamp() {
-                standing.stamp(session, stamp);
+    /// A bundle's bytes as this client alone gets them.
+    fn own(&self, now: &mut Now, session: &SessionId, sight: Sight, bundle: &Bundle) -> Bytes {
+        let (mut out, mut text_bytes) = (Vec::with_capacity(bundle.text_bytes), 0);
+        now.standing(|standing| {
+            for frame in bundle.frames.iter().filter(|frame| sight.sees(frame)) {
+                text_bytes += standing.feed(session, frame, &self.written, &mut out);
             }
-            self.visit.sent(bundle.text_bytes as u64);
-            return shared.bytes.clone();
-        }
-        let mut out = Vec::with_capacity(bundle.text_bytes);
-        let mut text_bytes = 0;
-        for frame in bundle.frames.iter().filter(|frame| sight.sees(frame)) {
-            text_bytes += standing.feed(session, frame, &self.written, &mut out);
-        }
-        standing.see_run_end(&self.written);
-        self.visit.sent(text_bytes as u64);
+            standing.see_run_end(&self.written);
+        });
+        self.count(now, text_bytes);
         out.into()
     }
 
@@ -298,15 +347,17 @@ impl Outlet {
         session: SessionId,
         sight: Sight,
     ) -> Box<dyn Door<Arc<Bundle>>> {
-        Box::new(WayIn { outlet: self.clone(), session, sight })
+        let mut now = self.now();
+        now.doors += 1;
+        Box::new(WayIn { outlet: self.clone(), number: now.doors, session, sight })
     }
 }
 
-/// A text message alone.
-fn framed(text: &[u8]) -> Bytes {
-    let mut out = Vec::new();
-    Bundle::push(&mut out, text);
-    out.into()
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        let sent_bytes = self.now().sent_bytes;
+        self.visit.sent(sent_bytes);
+    }
 }
 
 fn enough(now: &Now) -> ControlFlow<()> {
@@ -318,18 +369,48 @@ fn enough(now: &Now) -> ControlFlow<()> {
 
 struct WayIn {
     outlet: Arc<Outlet>,
+    /// Of this connection's doors.
+    number: u32,
     session: SessionId,
     sight: Sight,
 }
 
+impl WayIn {
+    /// The client has everything up to here.
+    fn passed(&self, now: &mut Now, bundle: &Arc<Bundle>) {
+        let Some(stamp) = bundle.stamp() else { return };
+        match &mut now.latest {
+            _ if bundle.text_bytes > KEPT_BYTES_MAX => {
+                now.standing(|standing| standing.stamp(&self.session, stamp));
+            }
+            Some(latest) if latest.door == self.number => latest.bundle = bundle.clone(),
+            Some(_) | None => {
+                now.standing(|_| ());
+                let (bundle, session) = (bundle.clone(), self.session.clone());
+                now.latest = Some(Latest { bundle, door: self.number, session });
+            }
+        }
+    }
+}
+
 impl Door<Arc<Bundle>> for WayIn {
     fn pass(&mut self, bundle: &Arc<Bundle>) -> Passed {
-        let mut now = self.outlet.now();
+        let outlet = &*self.outlet;
+        let mut now = outlet.now();
         if !now.is_free() {
             return Passed::Shut;
         }
-        let bytes = self.outlet.seen(&mut now.standing, &self.session, self.sight, bundle);
-        now.put(&bytes);
+        match (self.sight, &bundle.shared) {
+            (Sight::All, Some(bytes)) => {
+                self.passed(&mut now, bundle);
+                outlet.count(&mut now, bundle.text_bytes);
+                now.put(bytes);
+            }
+            (Sight::All | Sight::OwnRun(_), _) => {
+                let bytes = outlet.own(&mut now, &self.session, self.sight, bundle);
+                now.put(&bytes);
+            }
+        }
         now.call_for_help();
         Passed::Through
     }

@@ -14,6 +14,7 @@ use tokio::net::tcp::OwnedReadHalf;
 
 use super::outlet::{Broken, Outlet};
 use crate::access::Visit;
+use crate::app::App;
 
 /// A connection between two threads: it belongs to none.
 pub(super) struct Unbound {
@@ -30,9 +31,9 @@ impl Unbound {
     }
 
     /// From here on it belongs to the thread that calls this.
-    pub(super) fn bind(self, visit: Arc<Visit>) -> io::Result<Stream> {
+    pub(super) fn bind(self, app: Arc<App>, visit: Arc<Visit>) -> io::Result<Stream> {
         let (reading, writing) = TcpStream::from_std(self.socket)?.into_split();
-        Ok(Stream { reading, early: self.early, outlet: Outlet::new(writing, visit) })
+        Ok(Stream { reading, early: self.early, outlet: Outlet::new(writing, app, visit) })
     }
 }
 

@@ -183,7 +183,7 @@ impl Writer {
     }
 
     fn see_run_failed(&self) -> Result<(), End> {
-        match self.outlet.standing(|standing, _| standing.run_failed) {
+        match self.outlet.run_failed() {
             true => Err(End::Close(Close::RunFailed)),
             false => Ok(()),
         }

@@ -14,30 +14,25 @@ const TEXT: u8 = 0x81;
 pub struct Bundle {
     pub frames: Vec<Frame>,
     pub text_bytes: usize,
-    /// Where all who get it are sent the same bytes.
-    pub shared: Option<Shared>,
-}
-
-pub struct Shared {
-    pub bytes: Bytes,
-    /// Where the last stamp of place is.
+    /// Their bytes, where all who get them are sent the same.
+    pub shared: Option<Bytes>,
+    /// Where in these the last stamp of place is.
     stamp: Option<Range<usize>>,
-}
-
-impl Shared {
-    pub fn stamp(&self) -> Option<&[u8]> {
-        self.stamp.clone().and_then(|stamp| self.bytes.get(stamp))
-    }
 }
 
 impl Bundle {
     pub fn new(frames: Vec<Frame>) -> Bundle {
         let text_bytes = frames.iter().map(|frame| frame.text.len()).sum();
-        let mut bundle = Bundle { frames, text_bytes, shared: None };
+        let mut bundle = Bundle { frames, text_bytes, shared: None, stamp: None };
         if bundle.frames.iter().all(is_plain) {
             bundle.share();
         }
         bundle
+    }
+
+    /// The place of those who have all of it, where that is the same for all.
+    pub fn stamp(&self) -> Option<&[u8]> {
+        self.shared.as_ref()?.get(self.stamp.clone()?)
     }
 
     /// Whether a run that somebody may wait for is over with this frame.
@@ -81,7 +76,7 @@ impl Bundle {
         for (frame, end) in self.frames.iter_mut().zip(ends) {
             frame.text = bytes.slice(end - frame.text.len()..end);
         }
-        self.shared = Some(Shared { bytes, stamp });
+        (self.shared, self.stamp) = (Some(bytes), stamp);
     }
 }
 
