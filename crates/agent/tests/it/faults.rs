@@ -33,6 +33,8 @@ struct Shared {
     /// Writers that were used again although they had failed.
     misused: AtomicUsize,
     writers: watch::Sender<usize>,
+    /// Nothing becomes safe for now.
+    holds_flushes: watch::Sender<bool>,
     kept: Mutex<HashMap<SessionId, Kept>>,
 }
 
@@ -107,6 +109,7 @@ impl Faulty {
             dead: AtomicBool::new(false),
             misused: AtomicUsize::new(0),
             writers: watch::Sender::new(0),
+            holds_flushes: watch::Sender::new(false),
             kept: Mutex::default(),
         };
         Arc::new(Faulty { inner, shared: Arc::new(shared) })
@@ -115,6 +118,11 @@ impl Faulty {
     /// Asked before every write until it says where to break; that breaks one writer for good.
     pub fn break_when(&self, fault: impl FnMut(&Write<'_>) -> Option<Break> + Send + 'static) {
         *lock(&self.shared.fault) = Some(Box::new(fault));
+    }
+
+    /// Whether what must reach the disk waits on its way there.
+    pub fn hold_flushes(&self, hold: bool) {
+        self.shared.holds_flushes.send_replace(hold);
     }
 
     /// Breaks the write with that number.
@@ -348,7 +356,16 @@ impl Writer for FaultyWriter {
             let flushing = self.inner().append_ahead(expected_last, entries, flush).await?;
             self.note(|kept| kept.last = entries.last().map_or(kept.last, |entry| entry.seq));
             self.after(broken)?;
-            Ok(flushing)
+            let mut holds = self.shared.holds_flushes.subscribe();
+            if flush == Flush::Process || !*holds.borrow() {
+                return Ok(flushing);
+            }
+            let held = async move {
+                // Nobody holds anything any more when the log is gone.
+                let _ = holds.wait_for(|holds| !*holds).await;
+                flushing.unwrap_or_else(|| std::future::ready(Ok(())).boxed()).await
+            };
+            Ok(Some(held.boxed()))
         }
         .boxed()
     }

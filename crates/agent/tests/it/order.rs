@@ -3,15 +3,16 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use polyloop_agent::log::{Flush, Log, OpenMode};
-use polyloop_session::policy::Leave;
+use polyloop_session::policy::{Leave, Mode};
 use polyloop_session::{Event, Growth, Update};
 
 use super::client::Client;
 use super::faults::{Kept, Op};
 use super::make::{id, who};
-use super::rig::{Rig, Setup, files, read_all, stop, temp_dir};
+use super::rig::{Rig, Setup, files, in_time, read_all, stop, temp_dir};
 use super::story::{self, COUNTED};
 use super::view::Kind;
 
@@ -144,4 +145,74 @@ async fn words_decisions_results_and_ends_reach_the_disk() {
         flushed += usize::from(must);
     }
     assert!(flushed > 10 && flushed < batches.len() / 2, "{flushed} of {}", batches.len());
+}
+
+/// The events that were appended, as they come.
+fn appended(rig: &Rig) -> Arc<Mutex<Vec<Event>>> {
+    let events: Arc<Mutex<Vec<Event>>> = Arc::default();
+    let found = events.clone();
+    rig.log.break_when(move |write| {
+        if let Op::Append { entries, .. } = write.op {
+            let events = entries.iter().map(|entry| entry.event.clone());
+            found.lock().unwrap().extend(events);
+        }
+        None
+    });
+    events
+}
+
+async fn until(events: &Mutex<Vec<Event>>, is: fn(&Event) -> bool) {
+    in_time("an event in the log", async {
+        while !events.lock().unwrap().iter().any(is) {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    })
+    .await;
+}
+
+fn has_ended(client: &Client) -> bool {
+    client.count(|event| matches!(event, Event::TurnEnded { .. })) > 0
+}
+
+/// Nobody sees anything of it, not even that the message was taken.
+#[tokio::test]
+async fn what_only_reads_does_not_wait_for_the_disk() {
+    let rig = Rig::offline();
+    rig.countable(COUNTED);
+    let mut client = rig.client("s").await;
+    let events = appended(&rig);
+    rig.log.hold_flushes(true);
+    let script = format!("tool: read {{\"path\": \"{COUNTED}\"}}\nsay: done");
+    let ends = until(&events, |event| matches!(event, Event::TurnEnded { .. }));
+    tokio::select! {
+        _ = client.send(&script) => panic!("told before it was safe"),
+        () = ends => {}
+    }
+    assert_eq!(client.subscription.ready().map(|_| ()), None, "shown before it was safe");
+    rig.log.hold_flushes(false);
+    client.until("the end of the turn", has_ended).await.unwrap();
+    assert!(client.texts().contains(&"done"), "{:?}", client.texts());
+}
+
+#[tokio::test]
+async fn what_changes_something_waits_for_the_disk() {
+    let rig = Rig::new(|setup| Setup { mode: Mode::AutoEdit, ..setup });
+    let mut client = rig.client("s").await;
+    let events = appended(&rig);
+    rig.log.hold_flushes(true);
+    let begins = until(&events, |event| matches!(event, Event::ToolStarted { .. }));
+    tokio::select! {
+        _ = client.send("tool: write_file {\"path\": \"new\", \"content\": \"x\"}") => {
+            panic!("told before it was safe")
+        }
+        () = begins => {}
+    }
+    // Time in which it could do what it must not.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let last = events.lock().unwrap().last().cloned();
+    assert!(matches!(last, Some(Event::ToolStarted { .. })), "{last:?}");
+    assert!(!rig.dir.path().join("new").exists());
+    rig.log.hold_flushes(false);
+    client.until("the end of the turn", has_ended).await.unwrap();
+    assert_eq!(std::fs::read(rig.dir.path().join("new")).unwrap(), b"x");
 }

@@ -88,6 +88,7 @@ mod tests {
     #[test]
     fn jobs_read_back_one_after_the_other_with_their_outputs() {
         let (ours, theirs) = UnixStream::pair().unwrap();
+        theirs.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         let sent = [job(1), job(2 * 1024 * 1024), job(0)];
         let reader = std::thread::spawn(move || {
             [(); 3].map(|()| Job::receive_with_output(&theirs).unwrap())

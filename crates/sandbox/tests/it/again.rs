@@ -6,6 +6,7 @@ use std::process::{Child, ChildStderr};
 use std::time::{Duration, Instant};
 
 use polyloop_sandbox::{Confinement, Exit, Job, Outcome, TEMPORARY_DIRECTORY};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::ground::Ground;
@@ -50,8 +51,16 @@ impl Again {
 
     /// What it still says, to its very end.
     fn last_words(mut self) -> Outcome {
-        let mut report = Vec::new();
-        self.report.read_to_end(&mut report).unwrap();
+        let (mut report, mut part) = (Vec::new(), [0; 256]);
+        let patience = Timespec::try_from(LONG).unwrap();
+        loop {
+            let mut fds = [PollFd::new(&self.report, PollFlags::IN)];
+            assert_ne!(poll(&mut fds, Some(&patience)).unwrap(), 0, "it lives on");
+            match self.report.read(&mut part).unwrap() {
+                0 => break,
+                read => report.extend_from_slice(&part[..read]),
+            }
+        }
         self.helper.wait().unwrap();
         Outcome::decode(&report)
     }
