@@ -3,6 +3,8 @@
 import base64
 import http.client
 import json
+import socket
+import ssl
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +16,7 @@ from harness import WAIT_SECS, eq
 from sdk_types import ANTHROPIC, COMPLETIONS, GEMINI, RESPONSES
 from talk import spoken, talks, the
 from test_models import answer, bash, say, unasked
+from test_terminal_pipe import certificate
 
 HELLO = say("Hello.")
 
@@ -48,7 +51,13 @@ class Proxy:
 
             def do_CONNECT(self):
                 seen.append({"url": self.path, "headers": dict(self.headers)})
-                self.send_error(502)
+                host, _, port = self.path.rpartition(":")
+                if host.endswith(".invalid"):
+                    return self.send_error(502)
+                self.send_response(200)
+                self.end_headers()
+                joined(self.connection, socket.create_connection((host, int(port))))
+                self.close_connection = True
 
             def log_message(self, *_):
                 pass
@@ -59,6 +68,53 @@ class Proxy:
         self.url = f"http://127.0.0.1:{self.port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         test.closing += [self.server.shutdown, self.server.server_close]
+
+
+def joined(one, other):
+    """What comes on either of two connections goes on to the other, until both have ended."""
+    def copy(source, target):
+        try:
+            while part := source.recv(65536):
+                target.sendall(part)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # Whoever has gone hears nothing more.
+    back = threading.Thread(target=copy, args=(other, one), daemon=True)
+    back.start()
+    copy(one, other)
+    back.join(WAIT_SECS)
+    other.close()
+
+
+class Encrypted:
+    """A front that speaks TLS before a server that does not; counts its connections."""
+
+    def __init__(self, test, port):
+        self.connections = 0
+        self.certificate, key = certificate(test.dir)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, key)
+        front = socket.create_server(("127.0.0.1", 0))
+        self.url = f"https://127.0.0.1:{front.getsockname()[1]}"
+        test.closing.append(front.close)
+
+        def one(stream):
+            try:
+                inside = context.wrap_socket(stream, server_side=True)
+            except OSError:
+                return  # It does not trust us.
+            self.connections += 1
+            joined(inside, socket.create_connection(("127.0.0.1", port)))
+
+        def serve():
+            while True:
+                try:
+                    stream, _ = front.accept()
+                except OSError:
+                    return
+                threading.Thread(target=one, args=(stream,), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
 
 
 # Google with a service account.
@@ -230,6 +286,28 @@ def test_https_goes_through_its_own_proxy(s):
     assert "model.invalid" in told, told
     eq([one["url"] for one in proxy.seen], ["model.invalid:443"], "what the proxy was asked for")
     assert RESPONSES.env["OPENAI_API_KEY"] not in json.dumps(proxy.seen), "the key is inside"
+
+
+@talks
+def test_a_provider_is_reached_by_tls_straight_and_through_a_tunnel(s):
+    proxy, model = Proxy(s.t), FakeModel(test=s.t)
+    front = Encrypted(s.t, model.port)
+    trusting = {"SSL_CERT_FILE": front.certificate}
+    for number, proxied in enumerate(({}, {"HTTPS_PROXY": proxy.url})):
+        server = s.server(env=COMPLETIONS.settings(front.url, **trusting, **proxied))
+        client = s.unified(session=f"s-{number}")
+        for _ in range(2):
+            model.script([HELLO])
+            eq(spoken(client.turn("Hi")), ["Hello."], f"{proxied}")
+        # Whoever asks again asks on the same connection.
+        eq(front.connections, number + 1, "connections")
+        wanted = [front.url.removeprefix("https://")] if proxied else []
+        eq([one["url"] for one in proxy.seen], wanted, "what the proxy was asked for")
+        server.stop()
+    s.server(env=COMPLETIONS.settings(front.url, MODEL_RETRIES="0"))
+    told = the(s.unified(session="s-untrusted").turn("Hi"), "turn_failed")["error"]
+    assert "certificate" in told, told
+    eq(len(model.requests()), 4, "nothing was sent to one whom nobody vouches for")
 
 
 # Where keys come from.

@@ -262,7 +262,9 @@ fn scheme(uri: &Uri) -> &str {
 
 /// The host, with its port where that is not the usual one; `Url` has left that out.
 fn authority(uri: &Uri) -> &str {
-    uri.authority().map_or("", |authority| authority.as_str())
+    let whole = uri.authority().map_or("", |authority| authority.as_str());
+    // A name or a password in it is not for the server's eyes in this place.
+    whole.rsplit('@').next().unwrap_or(whole)
 }
 
 #[cfg(test)]
