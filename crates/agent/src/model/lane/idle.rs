@@ -47,7 +47,7 @@ impl Idle {
     }
 
     /// Lets go of those that are old or closed; true when there are none.
-    fn tidy(&self) -> bool {
+    pub(super) fn tidy(&self) -> bool {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain_mut(|kept| kept.since.elapsed() <= IDLE_TIME_MAX && kept.lane.is_silent());
         if kept.is_empty() {

@@ -141,6 +141,11 @@ async fn a_lane_that_was_closed_is_not_used_again() {
         for _ in 0..2 {
             let (text, end) = whole(ask(&lanes, &server.url).await.unwrap().body).await;
             assert_eq!((&*text, end.unwrap()), ("ok", More::Nothing));
+            // Until its end has come here.
+            let idle = lanes.0.idle.get(Slot::here());
+            while !idle.is_none_or(Idle::tidy) {
+                tokio::task::yield_now().await;
+            }
         }
         drop(lanes);
         server.thread.join().unwrap();
