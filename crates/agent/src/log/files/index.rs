@@ -37,7 +37,7 @@ const PLACE_BYTES: u64 = 256 * 1024;
 /// Where an entry begins: its number, the lines before it, and the bytes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(Seq, u64, u64)", into = "(Seq, u64, u64)")]
-pub(super) struct Place {
+pub(in crate::log) struct Place {
     pub seq: Seq,
     pub line: u64,
     pub byte: u64,
