@@ -97,7 +97,7 @@ pub(super) async fn all(log: &dyn Log, id: &SessionId, after: u64, upto: u64) ->
 }
 
 /// The test itself. `log` must be empty.
-async fn conforms(log: &dyn Log) {
+pub(super) async fn conforms(log: &dyn Log) {
     let one = id("one");
     assert!(log.open(&one, OpenMode::Existing).await.unwrap().is_none());
     assert_eq!(log.summary(&one).await.unwrap(), None);

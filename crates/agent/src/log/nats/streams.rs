@@ -7,7 +7,7 @@ use async_nats::jetstream::context::ContextBuilder;
 use async_nats::jetstream::object_store::ObjectStore;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, StorageType, Stream};
 use async_nats::jetstream::{Context, kv};
-use async_nats::{Client, ConnectOptions};
+use async_nats::{Client, ConnectOptions, Event};
 
 use super::super::LogError;
 use super::{ANSWER_TIME_MAX, failed_to};
@@ -54,7 +54,10 @@ impl Streams {
     pub async fn open(place: &Place) -> Result<Streams, LogError> {
         let Place { servers, name, .. } = place;
         let failed = |error: &dyn std::fmt::Display| failed_to("reach NATS", error);
-        let options = ConnectOptions::new().name("polyloop").request_timeout(Some(ANSWER_TIME_MAX));
+        let options = ConnectOptions::new()
+            .name("polyloop")
+            .request_timeout(Some(ANSWER_TIME_MAX))
+            .event_callback(tell);
         let client = options.connect(servers).await.map_err(|error| failed(&error))?;
         let (major, minor, patch) = SERVER_VERSION_MIN;
         if !client.is_server_compatible(major, minor, patch) {
@@ -97,6 +100,15 @@ impl Streams {
 
     pub fn payload_bytes_max(&self) -> usize {
         self.client.max_payload().saturating_sub(AROUND_PAYLOAD_BYTES)
+    }
+}
+
+/// What happens to the connection, for whoever reads the server's log.
+async fn tell(event: Event) {
+    match event {
+        Event::Disconnected => tracing::warn!("the connection to NATS is lost; trying again"),
+        Event::Connected => tracing::info!("connected to NATS"),
+        event => tracing::debug!(%event, "NATS"),
     }
 }
 

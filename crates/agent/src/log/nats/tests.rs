@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::super::Codec;
 use super::{Nats, Place};
 
+mod cluster;
 mod writers;
 
 /// Names the program; else it is looked for where programs are.
@@ -25,7 +26,7 @@ pub(in crate::log) struct Server {
 impl Server {
     pub(in crate::log) fn start() -> Server {
         let dir = tempfile::tempdir().unwrap();
-        let (process, url) = started(dir.path(), -1);
+        let (process, url) = started(dir.path(), -1, "");
         Server { process, url, dir }
     }
 
@@ -34,7 +35,7 @@ impl Server {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
         let port = self.url.rsplit(':').next().unwrap().parse().unwrap();
-        (self.process, _) = started(self.dir.path(), port);
+        (self.process, _) = started(self.dir.path(), port, "");
     }
 
     pub(in crate::log) async fn connect(&self, codec: Arc<dyn Codec>) -> Nats {
@@ -55,12 +56,13 @@ impl Drop for Server {
     }
 }
 
-fn started(dir: &std::path::Path, port: i32) -> (Child, String) {
+/// `more` is for its configuration.
+fn started(dir: &std::path::Path, port: i32, more: &str) -> (Child, String) {
     let config = dir.join("nats.conf");
     let store = dir.join("store");
     let text = format!(
         "listen: \"127.0.0.1:{port}\"\n\
-         jetstream {{ store_dir: {store:?}, sync_interval: always }}\n"
+         jetstream {{ store_dir: {store:?}, sync_interval: always }}\n{more}"
     );
     std::fs::write(&config, text).unwrap();
     let program = std::env::var_os(PROGRAM).unwrap_or("nats-server".into());

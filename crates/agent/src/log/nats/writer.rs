@@ -223,7 +223,10 @@ impl NatsWriter {
                     store.acknowledged(record, epoch, &entries, lines, number);
                     Ok(number)
                 }
-                Err(refused) => Err(failure(refused, expected, what)),
+                Err(refused) => {
+                    store.released(&record.id, epoch);
+                    Err(failure(refused, expected, what))
+                }
             }
         });
         let what = self.what();
@@ -253,6 +256,7 @@ impl NatsWriter {
                     Refused::Moved { .. } => self.failed(FENCED),
                     Refused::Failed { why } => self.failed(why),
                 };
+                self.store.released(&self.record.id, self.epoch);
                 self.failure = Some(failure.clone());
                 Err(failure.into())
             }
@@ -304,6 +308,7 @@ impl Store {
         Some(record)
     }
 
+    /// Whoever reads it looks for themselves from now on.
     fn released(&self, id: &SessionId, epoch: Epoch) {
         let mut all = lock(&self.leased);
         if all.get(id).is_some_and(|leased| leased.epoch == epoch) {
