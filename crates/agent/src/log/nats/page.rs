@@ -19,6 +19,7 @@ use super::{Store, TRY_EVERY, TRYING_TIME_MAX, failed_to, lock};
 
 const PAGE_ENTRIES_MAX: usize = 256;
 const PAGE_LINES_MAX: usize = 256;
+const PAGE_BYTES_MAX: usize = 1024 * 1024;
 /// So few messages, of all sessions together, are read faster than searched.
 const SEARCHED_MESSAGES_MIN: u64 = 32;
 
@@ -45,7 +46,7 @@ impl Store {
         let Some(here) = self.find(id, after.next(), is_behind).await? else {
             return Ok(Vec::new());
         };
-        let (mut page, mut seq) = (Vec::new(), Seq::NONE);
+        let (mut page, mut seq, mut bytes) = (Vec::new(), Seq::NONE, 0);
         let mut messages = Messages::new(self, &here);
         while let Some(message) = messages.next().await? {
             let Some(marks) = Marks::read(&message.headers) else { continue };
@@ -55,13 +56,15 @@ impl Store {
             }
             let wanted = |seq: Option<Seq>| seq.is_none_or(|seq| seq > after && seq <= upto);
             for read in self.lines_of(id, &marks, &message, wanted).await? {
+                let more = read.bytes;
                 let Some(entry) = self.entry(seq, read) else { continue };
-                if entry.seq > upto {
+                if entry.seq > upto || !page.is_empty() && bytes + more > PAGE_BYTES_MAX {
                     return Ok(page);
                 }
                 let fresh = entry.seq > seq;
                 seq = entry.seq.max(seq);
                 if fresh && entry.seq > after {
+                    bytes += more;
                     page.push(Arc::new(entry));
                 }
             }
@@ -112,7 +115,7 @@ impl Store {
         let seq = if from.0 == 0 { Seq::NONE.next() } else { Seq::NONE };
         let found = self.find(id, seq, is_behind).await?;
         let Some(here) = found else { return Ok((Vec::new(), from)) };
-        let (mut page, mut at) = (Vec::new(), from.0);
+        let (mut page, mut at, mut bytes) = (Vec::new(), from.0, 0);
         let mut messages = Messages::new(self, &here);
         while let Some(message) = messages.next().await? {
             let Some(marks) = Marks::read(&message.headers) else { continue };
@@ -126,11 +129,13 @@ impl Store {
                 if number < at {
                     continue;
                 }
-                if number >= upto.0 || page.len() >= PAGE_LINES_MAX {
+                if number >= upto.0 || page.len() >= PAGE_LINES_MAX || bytes > PAGE_BYTES_MAX {
                     return Ok((page, LinePlace(at)));
                 }
                 at = number + 1;
-                page.extend(self.shown(&marks, line).await?);
+                let shown = self.shown(&marks, line).await?;
+                bytes += shown.as_ref().map_or(0, String::len);
+                page.extend(shown);
             }
             if messages.is_page_done(&page) {
                 break;

@@ -72,20 +72,15 @@ impl Streams {
             .backpressure_on_inflight(true)
             .build(client.clone());
         let replicas = place.replicas();
-        let log = stream(&context, log_config(name, replicas)).await?;
-        let live = stream(&context, live_config(name, replicas)).await?;
-        let bucket = kv::Config {
-            bucket: format!("{name}-sessions"),
-            history: 1,
-            storage: StorageType::File,
-            num_replicas: replicas,
-            ..kv::Config::default()
-        };
-        let records = context.create_or_update_key_value(bucket).await;
-        let records = records.map_err(|error| failed_to("make the list of sessions", error))?;
-        stream(&context, objects_config(name, replicas)).await?;
+        let made = async |config: Config| stream(&context, config, place.replicas).await;
+        let log = made(log_config(name, replicas)).await?;
+        let live = made(live_config(name, replicas)).await?;
+        made(records_config(name, replicas)).await?;
+        let records = context.get_key_value(format!("{name}-sessions")).await;
+        let records = records.map_err(|error| failed_to("open the list of sessions", error))?;
+        made(objects_config(name, replicas)).await?;
         let objects = context.get_object_store(format!("{name}-objects")).await;
-        let objects = objects.map_err(|error| failed_to("make the object store", error))?;
+        let objects = objects.map_err(|error| failed_to("open the object store", error))?;
         Ok(Streams { client, context, log, live, records, objects, name: name.clone() })
     }
 
@@ -112,13 +107,24 @@ async fn tell(event: Event) {
     }
 }
 
-async fn stream(context: &Context, config: Config) -> Result<Stream, LogError> {
+/// A stream that is there stays as it is: a server that was told of fewer NATS servers must not
+/// make anything less safe. Only its replicas are set, if a number was given.
+async fn stream(
+    context: &Context,
+    config: Config,
+    replicas: Option<usize>,
+) -> Result<Stream, LogError> {
     let name = config.name.clone();
-    let made = async {
-        context.create_or_update_stream(config).await.map_err(|error| error.to_string())?;
-        context.get_stream(&name).await.map_err(|error| error.to_string())
+    let failed =
+        |error: &dyn std::fmt::Display| failed_to(&format!("make the stream {name}"), error);
+    let found = context.get_or_create_stream(config).await.map_err(|error| failed(&error))?;
+    let found_config = &found.cached_info().config;
+    let Some(wanted) = replicas.filter(|wanted| *wanted != found_config.num_replicas) else {
+        return Ok(found);
     };
-    made.await.map_err(|why| failed_to(&format!("make the stream {name}"), why))
+    let config = Config { num_replicas: wanted, ..found_config.clone() };
+    context.update_stream(config).await.map_err(|error| failed(&error))?;
+    context.get_stream(&name).await.map_err(|error| failed(&error))
 }
 
 fn log_config(name: &str, replicas: usize) -> Config {
@@ -145,7 +151,21 @@ fn live_config(name: &str, replicas: usize) -> Config {
     }
 }
 
-/// As the client library would make it, with more than one replica.
+/// As the client library makes a bucket of keys with one value each.
+fn records_config(name: &str, replicas: usize) -> Config {
+    let bucket = format!("{name}-sessions");
+    Config {
+        name: format!("KV_{bucket}"),
+        subjects: vec![format!("$KV.{bucket}.>")],
+        storage: StorageType::File,
+        max_messages_per_subject: 1,
+        allow_rollup: true,
+        deny_delete: true,
+        ..common(replicas)
+    }
+}
+
+/// As the client library makes an object store.
 fn objects_config(name: &str, replicas: usize) -> Config {
     let bucket = format!("{name}-objects");
     Config {

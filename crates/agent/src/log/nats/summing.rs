@@ -19,6 +19,8 @@ use super::{Store, TRY_EVERY, TRYING_TIME_MAX, failed, failed_to, lock};
 pub(super) struct Read {
     pub text: String,
     pub line: Line,
+    /// Of the line and its long texts.
+    pub bytes: usize,
 }
 
 impl Store {
@@ -50,32 +52,34 @@ impl Store {
         let text = self.text(id, marks, message).await?;
         let mut lines = Vec::new();
         for text in text.lines() {
-            let line = self.line_of(marks, text, &wanted).await?;
-            lines.push(Read { text: text.to_owned(), line });
+            let (line, bytes) = self.line_of(marks, text, &wanted).await?;
+            lines.push(Read { text: text.to_owned(), line, bytes: text.len() + bytes });
         }
         Ok(lines)
     }
 
+    /// What a line says, and how long its long texts are.
     async fn line_of(
         &self,
         marks: &Marks,
         text: &str,
         wanted: impl Fn(Option<Seq>) -> bool,
-    ) -> Result<Line, LogError> {
-        let mut found = HashMap::new();
+    ) -> Result<(Line, usize), LogError> {
+        let mut found: HashMap<String, String> = HashMap::new();
         loop {
+            let bytes = found.values().map(String::len).sum();
             let (line, missing) = look(&*self.codec, text, &found);
             let is_wanted = match &line {
                 Line::Damaged { seq, .. } => wanted(*seq),
                 _ => true,
             };
             if missing.is_empty() || !is_wanted {
-                return Ok(line);
+                return Ok((line, bytes));
             }
             let before = found.len();
             self.texts(&marks.objects, &missing, &mut found).await?;
             if found.len() == before {
-                return Ok(line); // It is not there.
+                return Ok((line, bytes)); // It is not there.
             }
         }
     }

@@ -150,6 +150,22 @@ async fn another_server_reads_what_one_writes() {
     assert!(other.open(&id("a.b"), OpenMode::Existing).await.unwrap().is_none());
 }
 
+/// A page of long texts ends before there are too many of them.
+#[tokio::test]
+async fn pages_are_bounded_by_their_bytes() {
+    const EACH_BYTES: usize = 400_000;
+    let server = Server::start();
+    let log = server.connect(Arc::new(PlainCodec)).await;
+    let mut session = opened(&log, "s").await;
+    for seq in 0..8 {
+        let next = [entry(seq + 1, queued(&"x".repeat(EACH_BYTES)))];
+        session.writer.append(Seq(seq), &next, Flush::Disk).await.unwrap();
+    }
+    let page = log.read(&id("s"), Seq::NONE, Seq(8)).await.unwrap();
+    assert!((1..5).contains(&page.len()), "{}", page.len());
+    assert_eq!(all(&log, &id("s"), 0, 8).await, (1..=8).collect::<Vec<_>>());
+}
+
 #[tokio::test]
 async fn a_batch_that_fits_in_no_message_is_still_one() {
     let server = Server::start();
