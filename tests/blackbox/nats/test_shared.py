@@ -123,3 +123,21 @@ def test_a_server_without_nats_says_so(s):
     told = s.t.program("serve", "--port", "0", env=nats.env())
     assert told.returncode != 0 and "STORE" in told.stderr, told
     assert "reach NATS" in told.stderr, told.stderr
+
+
+@talks
+def test_without_nats_people_are_told_and_nothing_acknowledged_is_lost(s):
+    nats, one, _ = two_servers(s)
+    client = at(s, one).unified(complete=False)
+    eq(spoken(client.turn("say: before")), ["before"])
+    nats.kill()
+    client.say("say: meanwhile")
+    told = client.until("error")[-1]
+    assert "NATS" in told["message"], told
+    eq(one.get("/sessions").status, 500, "the list")
+    nats.start()
+    # Whether the last message was stored nobody could know; what was acknowledged is there.
+    again = at(s, one).unified()
+    eq(spoken(again.turn("say: after"))[-1:], ["after"])
+    messages = said(s, "s1")
+    eq((messages[:2], messages[-2:]), (["say: before", "before"], ["say: after", "after"]), "both")

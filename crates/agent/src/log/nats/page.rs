@@ -90,11 +90,8 @@ impl Store {
         id: &SessionId,
         count: u64,
     ) -> Result<LinePlace, LogError> {
-        let lines = match lock(&self.leased).get(id) {
-            Some(leased) => Some(leased.summary.lines),
-            None => None,
-        };
-        let lines = match lines {
+        let known = lock(&self.leased).get(id).map(|leased| leased.summary.lines);
+        let lines = match known {
             Some(lines) => lines,
             None => match self.newest_of(id).await? {
                 Some((_, newest)) => newest.map_or(0, |(_, marks)| marks.lines),

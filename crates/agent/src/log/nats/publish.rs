@@ -56,7 +56,7 @@ impl Streams {
                 }
                 PublishErrorKind::MaxPayloadExceeded => return Err(failed(&error)),
                 PublishErrorKind::Other if is_final => return Err(failed(&error)),
-                _ if Instant::now() >= until => return Err(failed(&error)),
+                _ if Instant::now() >= until => return Err(unanswered(&error)),
                 _ => sleep(TRY_EVERY).await,
             }
         }
@@ -69,6 +69,14 @@ impl Streams {
         let sent = self.context.publish_with_headers(subject, headers, publish.payload.clone());
         Ok(sent.await?.await?.sequence)
     }
+}
+
+fn unanswered(error: &dyn std::fmt::Display) -> Refused {
+    let why = format!(
+        "NATS does not answer ({error}); whether it was stored shows when the session is opened \
+         again"
+    );
+    Refused::Failed { why }
 }
 
 fn failed(error: &dyn std::fmt::Display) -> Refused {

@@ -58,7 +58,7 @@ async fn two_writers_never_interleave() {
         [server.connect(Arc::new(PlainCodec)).await, server.connect(Arc::new(PlainCodec)).await];
     let mut first = opened(&logs[0], "s").await;
     first.writer.append(Seq::NONE, &[entry(1, created())], Flush::Disk).await.unwrap();
-    let work = logs.map(|log| {
+    let work = logs.into_iter().zip(["here", "there"]).map(|(log, name)| {
         tokio::spawn(async move {
             let mut acknowledged = Vec::new();
             for round in 0..ROUNDS {
@@ -66,7 +66,7 @@ async fn two_writers_never_interleave() {
                 let mut last = folded.state.last_seq();
                 // Until the other one takes it away.
                 for n in 0..5 {
-                    let text = format!("{:p} {round} {n}", &raw const log);
+                    let text = format!("{name} {round} {n}");
                     let next = entry(last.0 + 1, queued(&text));
                     let one = std::slice::from_ref(&next);
                     match writer.append(last, one, Flush::Disk).await {
@@ -81,7 +81,7 @@ async fn two_writers_never_interleave() {
     });
     let mut acknowledged = Vec::new();
     let mut logs = Vec::new();
-    for work in work {
+    for work in work.collect::<Vec<_>>() {
         let (log, part) = work.await.unwrap();
         acknowledged.extend(part);
         logs.push(log);
