@@ -40,8 +40,9 @@ impl Codec for PlainCodec {
         Some(line.to_string())
     }
 
-    fn line_time(&self, _: &str) -> Option<Timestamp> {
-        Some(Timestamp(1))
+    fn line_time(&self, line: &str) -> Option<Timestamp> {
+        let entry: Option<LogEntry> = serde_json::from_str(line).ok();
+        Some(entry.map_or(Timestamp(1), |entry| entry.at))
     }
 }
 

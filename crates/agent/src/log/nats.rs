@@ -19,6 +19,7 @@ use super::{Codec, Fork, ForkedAt, LinePlace, Log, LogError, OpenMode, Opened, S
 
 mod direct;
 mod fork;
+mod index;
 mod message;
 mod objects;
 mod open;

@@ -54,19 +54,19 @@ pub(in crate::log) struct Pass {
     pub turn: Vec<LogEntry>,
     pub last: Seq,
     /// Lines of the last entry.
-    last_lines: usize,
+    pub last_lines: usize,
     pub lines: u64,
     pub times: Option<(Timestamp, Timestamp)>,
-    named: Named,
-    spent: Spent,
-    standing: Standing,
+    pub named: Named,
+    pub spent: Spent,
+    pub standing: Standing,
     pub places: Vec<Place>,
     /// Bytes up to the end of the last line that can stay.
     pub bytes: u64,
     /// The last line lacks its newline but is whole.
     pub unended: bool,
     /// Files of their own that its lines name.
-    blobs: Vec<String>,
+    pub blobs: Vec<String>,
 }
 
 fn load(store: &Arc<Store>, id: &SessionId, file: File) -> io::Result<Opened> {

@@ -9,6 +9,7 @@ use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
 use polyloop_session::{Live, SessionId};
 
+use super::super::files::index::Beside;
 use super::super::files::journal;
 use super::super::files::load::Pass;
 use super::super::{LogError, OpenMode, Opened};
@@ -28,6 +29,14 @@ const NOT_FENCED: &str = "others do not stop writing it";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Epoch(pub u64);
 
+/// A log that nobody else writes any more.
+struct Taken {
+    pass: Pass,
+    epoch: Epoch,
+    /// What was read behind the index.
+    since_bytes: usize,
+}
+
 pub(super) async fn open(
     store: &Arc<Store>,
     id: &SessionId,
@@ -38,7 +47,7 @@ pub(super) async fn open(
         (None, OpenMode::Existing) => return Ok(None),
         (None, OpenMode::OrCreate) => made(store, id).await?,
     };
-    let (pass, epoch) = store.taken(id, &record).await?;
+    let Taken { pass, epoch, since_bytes } = store.taken(id, &record).await?;
     let (live, live_last) = store.taken_live(id, &record).await?;
     let mut encoder = store.codec.encoder(id);
     for entry in &pass.turn {
@@ -47,8 +56,17 @@ pub(super) async fn open(
     let summary = pass.summary(id);
     let Pass { folded, last, lines, places, .. } = pass;
     let subject = store.streams.log_subject(&record.birth);
-    let recent = VecDeque::new();
-    let leased = Leased { subject, summary, places, recent, newest: epoch.0, epoch };
+    let leased = Leased {
+        subject,
+        summary,
+        places,
+        recent: VecDeque::new(),
+        turns: folded.turns.clone(),
+        beside: Beside::of(&folded),
+        since_bytes,
+        newest: epoch.0,
+        epoch,
+    };
     lock(&store.leased).insert(id.clone(), leased);
     let grown = (live_last, !live.is_empty());
     let writer = NatsWriter::new(store.clone(), record, encoder, epoch, (last, lines), grown);
@@ -69,20 +87,21 @@ async fn made(store: &Store, id: &SessionId) -> Result<Record, LogError> {
 
 impl Store {
     /// What the log holds up to a fence of ours, behind which nobody else writes.
-    async fn taken(&self, id: &SessionId, record: &Record) -> Result<(Pass, Epoch), LogError> {
+    async fn taken(&self, id: &SessionId, record: &Record) -> Result<Taken, LogError> {
         let subject = self.streams.log_subject(&record.birth);
-        let (mut pass, mut upto) = (Pass::default(), 0);
+        let (mut pass, mut upto) = self.indexed(record).await.unwrap_or_default();
+        let mut since_bytes = 0;
         for _ in 0..TRIES_MAX {
             let newest = self.newest_number(&self.streams.log, &subject).await?;
             while upto < newest {
                 for message in self.after(&self.streams.log, &subject, upto).await? {
                     upto = message.sequence;
-                    self.fold(id, &mut pass, &message).await?;
+                    since_bytes += self.fold(id, &mut pass, &message).await?;
                 }
             }
             let marks = Marks { seq: pass.last, lines: pass.lines, ..Marks::default() };
             match self.fence_behind(&subject, marks, upto).await {
-                Ok(epoch) => return Ok((pass, epoch)),
+                Ok(epoch) => return Ok(Taken { pass, epoch, since_bytes }),
                 Err(Refused::Moved { .. }) => {}
                 Err(Refused::Failed { why }) => return Err(failed(id, why)),
             }
@@ -90,18 +109,21 @@ impl Store {
         Err(failed(id, NOT_FENCED))
     }
 
+    /// Gives the bytes that were read.
     async fn fold(
         &self,
         id: &SessionId,
         pass: &mut Pass,
         message: &Stored,
-    ) -> Result<(), LogError> {
-        let Some(marks) = Marks::read(&message.headers) else { return Ok(()) };
+    ) -> Result<usize, LogError> {
+        let Some(marks) = Marks::read(&message.headers) else { return Ok(0) };
+        let mut bytes = 0;
         for read in self.lines_of(id, &marks, message, |_| true).await? {
             let at = self.codec.line_time(&read.text);
+            bytes += read.bytes;
             pass.line(read.line, at, message.sequence);
         }
-        Ok(())
+        Ok(bytes)
     }
 
     async fn fence_behind(

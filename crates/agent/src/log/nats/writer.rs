@@ -8,12 +8,13 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use polyloop_session::{Growth, LogEntry, Seq, SessionId, State};
 
-use super::super::files::index::Place;
+use super::super::files::index::{Beside, Place};
 use super::super::files::journal;
 use super::super::{
     Flush, Flushing, KEPT_BYTES_MAX, LineEncoder, LogError, Occasion, Summary, Writer,
 };
 use super::direct::Stored;
+use super::index::{self, INDEX_BYTES_MIN};
 use super::message::Marks;
 use super::objects::kept_name;
 use super::open::{Epoch, roll_up};
@@ -32,6 +33,10 @@ pub(super) struct Leased {
     /// Where some entries are, in order; a place's byte is the number of the message.
     pub places: Vec<Place>,
     pub recent: VecDeque<Place>,
+    pub turns: Vec<Seq>,
+    pub beside: Beside,
+    /// What came in since the last index.
+    pub since_bytes: usize,
     /// The number of the newest message.
     pub newest: u64,
     pub epoch: Epoch,
@@ -60,8 +65,15 @@ impl Leased {
         Near { subject, from, before, newest }
     }
 
-    fn appended(&mut self, entries: &[Arc<LogEntry>], lines: u64, number: u64) {
+    fn appended(&mut self, entries: &[Arc<LogEntry>], Added { lines, bytes }: Added, number: u64) {
         self.newest = number;
+        self.since_bytes += bytes;
+        for entry in entries {
+            self.beside.take(entry);
+            if entry.event.is_beginning() {
+                self.turns.push(entry.seq);
+            }
+        }
         if let Some(first) = entries.first() {
             let place = Place { seq: first.seq, line: self.summary.lines, byte: number };
             if place.counts_after(self.places.last()) {
@@ -74,6 +86,13 @@ impl Leased {
         }
         self.summary.append(entries, lines);
     }
+}
+
+/// How much a batch is.
+#[derive(Clone, Copy)]
+struct Added {
+    lines: u64,
+    bytes: usize,
 }
 
 /// Why nothing more is written; it can be told several times.
@@ -167,18 +186,20 @@ impl NatsWriter {
     }
 
     /// The lines of entries; their long texts are in the object store when this returns.
-    async fn encoded(&mut self, entries: &[Arc<LogEntry>]) -> Result<(String, u64), LogError> {
-        let (mut text, mut count) = (String::new(), 0);
+    async fn encoded(&mut self, entries: &[Arc<LogEntry>]) -> Result<(String, Added), LogError> {
+        let (mut text, mut added) = (String::new(), Added { lines: 0, bytes: 0 });
         for entry in entries {
             let lines = self.encoder.lines(entry);
             for (name, content) in &lines.blobs {
                 let name = format!("{}/{name}", self.objects());
                 self.store.put(&name, content.as_bytes()).await?;
+                added.bytes += content.len();
             }
-            count += lines.lines.len() as u64;
+            added.lines += lines.lines.len() as u64;
             lines.lines.iter().for_each(|line| text.push_str(line));
         }
-        Ok((text, count))
+        added.bytes += text.len();
+        Ok((text, added))
     }
 
     /// What the names of this writer's objects begin with: a writer that was fenced off writes
@@ -208,7 +229,13 @@ impl NatsWriter {
     }
 
     /// Sends a message, and notes what it adds when it is acknowledged.
-    fn send(&self, marks: Marks, payload: Bytes, entries: Vec<Arc<LogEntry>>, lines: u64) -> Sent {
+    fn send(
+        &self,
+        marks: Marks,
+        payload: Bytes,
+        entries: Vec<Arc<LogEntry>>,
+        added: Added,
+    ) -> Sent {
         let (store, record) = (self.store.clone(), self.record.clone());
         let (subject, behind) = (self.subject.clone(), self.newest);
         let (expected, epoch, what) = (self.last, self.epoch, self.what());
@@ -220,7 +247,7 @@ impl NatsWriter {
             let publish = Publish { stream, subject: &subject, headers, payload, behind };
             match store.streams.publish(&publish, is_ours).await {
                 Ok(number) => {
-                    store.acknowledged(record, epoch, &entries, lines, number);
+                    store.acknowledged(record, epoch, &entries, added, number);
                     Ok(number)
                 }
                 Err(refused) => {
@@ -234,6 +261,21 @@ impl NatsWriter {
             sent.unwrap_or_else(|error| Err(Failure::Failed { what, why: error.to_string() }))
         });
         sent.boxed().shared()
+    }
+
+    /// The text of an index; `None` where there is nothing to gain. It is made between turns: the
+    /// line encoder must see a turn from its start.
+    fn index(&self, state: &State) -> Option<Vec<u8>> {
+        let at_rest = state.turn().is_none() && state.may_be_kept();
+        if !at_rest || state.last_seq() != self.last {
+            return None;
+        }
+        let all = lock(&self.store.leased);
+        let leased = all.get(&self.record.id).filter(|leased| leased.epoch == self.epoch)?;
+        if leased.since_bytes < INDEX_BYTES_MIN {
+            return None;
+        }
+        index::text(leased, state)
     }
 
     async fn journal(&mut self, payload: Bytes, rolls_up: bool) -> Result<(), LogError> {
@@ -284,14 +326,14 @@ impl Store {
         mut record: Record,
         epoch: Epoch,
         entries: &[Arc<LogEntry>],
-        lines: u64,
+        added: Added,
         number: u64,
     ) {
         let mut all = lock(&self.leased);
         let leased = all.get_mut(&record.id).filter(|leased| leased.epoch == epoch);
         let Some(leased) = leased else { return };
         let before = (leased.summary.named.clone(), leased.summary.standing.clone());
-        leased.appended(entries, lines, number);
+        leased.appended(entries, added, number);
         let is_shown = (&before.0, &before.1) != (&leased.summary.named, &leased.summary.standing);
         if is_shown {
             record.sum_up(&leased.summary, number);
@@ -337,11 +379,11 @@ impl Writer for NatsWriter {
             }
             let last = entries.last().map_or(self.last, |entry| entry.seq);
             let made = async {
-                let (text, lines) = self.encoded(entries).await?;
-                let (marks, payload) = self.message(last, text, lines).await?;
-                Ok::<_, LogError>((marks, payload, lines))
+                let (text, added) = self.encoded(entries).await?;
+                let (marks, payload) = self.message(last, text, added.lines).await?;
+                Ok::<_, LogError>((marks, payload, added))
             };
-            let (marks, payload, lines) = match made.await {
+            let (marks, payload, added) = match made.await {
                 Ok(made) => made,
                 Err(error) => {
                     // The encoder has seen entries that the log does not hold.
@@ -349,9 +391,9 @@ impl Writer for NatsWriter {
                     return Err(error);
                 }
             };
-            let sent = self.send(marks, payload, entries.to_vec(), lines);
+            let sent = self.send(marks, payload, entries.to_vec(), added);
             self.sent = Some(sent.clone());
-            (self.last, self.lines) = (last, self.lines + lines);
+            (self.last, self.lines) = (last, self.lines + added.lines);
             Ok(Some(async move { Ok(sent.await.map(drop)?) }.boxed()))
         }
         .boxed()
@@ -384,8 +426,9 @@ impl Writer for NatsWriter {
         async move {
             self.settled().await?;
             let text = format!("{}\n", line.trim_end());
-            let (marks, payload) = self.message(self.last, text, 1).await?;
-            self.sent = Some(self.send(marks, payload, Vec::new(), 1));
+            let added = Added { lines: 1, bytes: text.len() };
+            let (marks, payload) = self.message(self.last, text, added.lines).await?;
+            self.sent = Some(self.send(marks, payload, Vec::new(), added));
             self.lines += 1;
             Ok(())
         }
@@ -410,7 +453,7 @@ impl Writer for NatsWriter {
         .boxed()
     }
 
-    fn keep<'a>(&'a mut self, _: &'a State, occasion: Occasion) -> BoxFuture<'a, ()> {
+    fn keep<'a>(&'a mut self, state: &'a State, occasion: Occasion) -> BoxFuture<'a, ()> {
         async move {
             // That a turn ended is shown by lists, so its record is written as it is.
             if occasion == Occasion::TurnEnded || self.settled().await.is_err() {
@@ -419,6 +462,11 @@ impl Writer for NatsWriter {
             let Some(record) = self.store.summed(&self.record, self.epoch) else { return };
             if let Err(error) = self.store.write_record(&record).await {
                 tracing::warn!(session = %record.id, %error, "its record is behind");
+            }
+            let Some(text) = self.index(state) else { return };
+            // Without one the session is read from an earlier place, or whole.
+            if let Err(error) = self.store.keep_index(&record, &text).await {
+                tracing::debug!(session = %record.id, %error, "no index");
             }
         }
         .boxed()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use polyloop_session::{Growth, ItemId, Seq, Stream};
 
 use super::super::super::conformance::{PlainCodec, all, created, entry, id, queued, turn};
-use super::super::super::{Flush, Log, LogError, OpenMode, Opened};
+use super::super::super::{Flush, Log, LogError, Occasion, OpenMode, Opened};
 use super::super::Nats;
 use super::Server;
 
@@ -164,6 +164,47 @@ async fn pages_are_bounded_by_their_bytes() {
     let page = log.read(&id("s"), Seq::NONE, Seq(8)).await.unwrap();
     assert!((1..5).contains(&page.len()), "{}", page.len());
     assert_eq!(all(&log, &id("s"), 0, 8).await, (1..=8).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn an_index_gives_what_the_whole_log_gives_or_is_not_used() {
+    let server = Server::start();
+    let log = server.connect(Arc::new(PlainCodec)).await;
+    let mut session = opened(&log, "s").await;
+    let many: Vec<_> = (1..=500).map(|n| entry(n, queued(&"x".repeat(400)))).collect();
+    session.writer.append(Seq::NONE, &many, Flush::Disk).await.unwrap();
+    drop(session);
+    let (record, _) = log.store.record(&id("s")).await.unwrap().unwrap();
+    let is_indexed = async || log.store.indexed(&record).await.is_some();
+
+    let mut whole = opened(&log, "s").await;
+    assert!(!is_indexed().await);
+    whole.writer.keep(&whole.folded.state, Occasion::Leaving).await;
+    assert!(is_indexed().await);
+    whole.writer.append(Seq(500), &[entry(501, turn(1))], Flush::Disk).await.unwrap();
+    whole.folded.take(&entry(501, turn(1)));
+    let summary = log.summary(&id("s")).await.unwrap();
+    let same = async || {
+        let found = opened(&log, "s").await;
+        assert_eq!(found.folded.state, whole.folded.state);
+        assert_eq!(found.folded.turns, whole.folded.turns);
+        assert_eq!(found.folded.last_at, whole.folded.last_at);
+        assert_eq!(log.summary(&id("s")).await.unwrap(), summary);
+        assert_eq!(all(&log, &id("s"), 0, 999).await, (1..=501).collect::<Vec<_>>());
+    };
+    same().await;
+    // One that is damaged, or of another version, is none.
+    let name = format!("{}/index", record.birth);
+    let good = log.store.get(&name).await.unwrap().unwrap();
+    let text = String::from_utf8(good.to_vec()).unwrap();
+    let other = text.replacen("\"version\":1", "\"version\":0", 1);
+    let elsewhere = text.replacen("\"lines\":500", "\"lines\":499", 1);
+    assert!(other != text && elsewhere != text);
+    for bad in [&good[..good.len() / 2], b"", other.as_bytes(), elsewhere.as_bytes()] {
+        log.store.put(&name, bad).await.unwrap();
+        assert!(!is_indexed().await);
+        same().await;
+    }
 }
 
 #[tokio::test]
