@@ -1,8 +1,9 @@
 """Drives a real `polyloop` with clients that others wrote.
 
-    python run.py --polyloop PATH [--node-modules DIR] [--only NAME]
+    python run.py --polyloop PATH [--node-modules DIR] [--folder NAME] [--only NAME]
 
-Runs every function named test_* of the files test_*.py beside it, each with a server of its own.
+Runs every function named test_* of the files test_*.py beside it, or in a folder beside it, each
+with a server of its own.
 """
 
 import argparse
@@ -28,10 +29,11 @@ TEST_SECS_MAX = 300
 STDERR_LINES_SHOWN = 40
 
 
-def find(only):
+def find(folder, only):
     """Tests as (name, function), in the order of their files."""
     tests = []
-    for path in sorted(HERE.glob("test_*.py")):
+    sys.path.insert(0, str(folder))
+    for path in sorted(folder.glob("test_*.py")):
         module = importlib.import_module(path.stem)
         for name, function in inspect.getmembers(module, inspect.isfunction):
             full = f"{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
@@ -87,6 +89,7 @@ def main():
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     words.add_argument("--polyloop", required=True, help="the program to test")
     words.add_argument("--node-modules", help="a directory that holds the package ws")
+    words.add_argument("--folder", default=".", help="where the tests are, beside this file")
     words.add_argument("--only", default="", help="tests whose name contains this")
     words.add_argument("--jobs", type=int, default=TOGETHER, help="tests that run at once")
     words.add_argument("-v", "--verbose", action="store_true", help="what tests tell besides")
@@ -95,7 +98,7 @@ def main():
     harness.Options.polyloop = str(Path(words.polyloop).resolve())
     if words.node_modules:
         harness.Options.node_modules = str(Path(words.node_modules).resolve())
-    tests = find(words.only)
+    tests = find(HERE / words.folder, words.only)
     if not words.node_modules:
         needing = ("node.", "node_dialects.", "examples.")
         left_out = [name for name, _ in tests if name.startswith(needing)]

@@ -53,7 +53,8 @@ fn compiled(place: &Place, steps: &mut Steps) {
     steps.run("format", &[], || cargo(&["fmt", "--all", "--check"]));
     steps.run("clippy", &[], || {
         // With all that can be built in.
-        let all = ["clippy", "--workspace", "--all-targets", "--features", "polyloop/otel"];
+        let all = "polyloop/otel,polyloop/nats";
+        let all = ["clippy", "--workspace", "--all-targets", "--features", all];
         cargo(&[&all[..], &["--", "-D", "warnings"]].concat())
     });
     steps.run("tests", &[], || cargo(&["test", "--workspace", "--no-fail-fast"]));
@@ -77,6 +78,8 @@ fn against_the_program(place: &Place, steps: &mut Steps, fetched: Passed) {
         soak::kill_patches(place, PATCH_KILLS, KILL_SEED, KILL_TIME_MAX)
     });
     steps.run("real model", &[built, fetched], || real_model::check(place));
+    // Last, since it makes the program anew.
+    steps.run("sessions on NATS", &[built, fetched], || on_nats(place));
 }
 
 /// Writes or checks the JSON Schemas of the documents, which come from the wire types.
@@ -89,6 +92,18 @@ pub fn schemas(place: &Place, words: &[&str]) -> Result<(), String> {
 pub fn build(place: &Place) -> Result<(), String> {
     let packages = ["--package", "polyloop", "--package", "polyloop-fake-model"];
     show(&mut place.cargo(&[&["build"], &packages[..]].concat()), CARGO_TIME_MAX)
+}
+
+/// Sessions on a NATS server, which the default build knows nothing of.
+fn on_nats(place: &Place) -> Result<(), String> {
+    let log = ["test", "--package", "polyloop-agent", "--features", "nats", "--lib", "log::"];
+    show(place.cargo(&log).env("NATS_SERVER", place.nats_server()), CARGO_TIME_MAX)?;
+    let build = ["build", "--package", "polyloop", "--features", "nats"];
+    show(&mut place.cargo(&build), CARGO_TIME_MAX)?;
+    let mut tests = place.program(place.python());
+    tests.args(["tests/blackbox/run.py", "--folder", "nats", "--polyloop"]).arg(place.polyloop());
+    tests.env("NATS_SERVER", place.nats_server());
+    show(&mut tests, BLACK_BOX_TIME_MAX)
 }
 
 /// The pure parts of the page, in node.

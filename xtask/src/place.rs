@@ -44,6 +44,11 @@ impl Place {
         self.target.join("venv/bin/python")
     }
 
+    /// The NATS server, which is one of the Python packages.
+    pub fn nats_server(&self) -> PathBuf {
+        self.target.join("venv/bin/nats-server")
+    }
+
     pub fn node_modules(&self) -> PathBuf {
         self.target.join("node/node_modules")
     }

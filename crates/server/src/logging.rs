@@ -58,9 +58,23 @@ fn to_stderr(log: &Log) -> Box<dyn Layer<Registry> + Send + Sync> {
         LogLevel::Warn => LevelFilter::WARN,
         LogLevel::Error => LevelFilter::ERROR,
     };
+    #[cfg(feature = "nats")]
+    let level = without_chatter(level);
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     match log.format {
         LogFormat::Human => layer.with_target(false).with_filter(level).boxed(),
         LogFormat::Json => layer.json().with_filter(level).boxed(),
     }
+}
+
+/// What the client of NATS says of its connection we say ourselves.
+#[cfg(feature = "nats")]
+fn without_chatter(level: LevelFilter) -> tracing_subscriber::filter::Targets {
+    let chatter = match level {
+        LevelFilter::INFO => LevelFilter::WARN,
+        level => level,
+    };
+    tracing_subscriber::filter::Targets::new()
+        .with_default(level)
+        .with_target("async_nats", chatter)
 }

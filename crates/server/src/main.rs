@@ -114,6 +114,9 @@ fn announce(config: &Config, port: PortChoice, ready: &Ready) {
     println!("  working directory  {}", config.working_directory.display());
     println!("  model              {} ({})", config.model.name, config.model.provider.word());
     match &config.session_store {
+        _ if config.shared_store.is_some() => {
+            println!("  sessions           on NATS, with every server of the same STORE");
+        }
         Some(dir) => println!("  sessions           {}", dir.display()),
         None => println!("  sessions           in memory: nothing is kept when the server stops"),
     }

@@ -38,7 +38,7 @@ use tokio_util::sync::CancellationToken;
 use crate::access::From;
 use crate::app::{self, App};
 use crate::auth::Guard;
-use crate::config::{AgentKind, ApprovalMode, ChatBroadcast, Config, ContextStrategy};
+use crate::config::{AgentKind, ApprovalMode, ChatBroadcast, Config, ContextStrategy, SharedStore};
 use crate::metrics::Metrics;
 use crate::models::{self, Offers, Served};
 use crate::rate::Clients;
@@ -134,7 +134,7 @@ pub async fn run(
         metrics: Metrics::new(meter, &sessions.kit().audit),
         message_bytes_max: config.limits.message_bytes_max,
         offers,
-        keeps_sessions: config.session_store.is_some(),
+        keeps_sessions: config.session_store.is_some() || config.shared_store.is_some(),
         closing: closing.clone(),
     });
     let signals = signals().map_err(|error| error.to_string())?;
@@ -283,16 +283,37 @@ fn meter(offers: &Offers) -> Meter {
     Meter::new(known.collect())
 }
 
+/// Where sessions are kept.
+async fn log(config: &Config, meter: &Arc<Meter>) -> Result<Arc<dyn Log>, String> {
+    if let Some(shared) = &config.shared_store {
+        let log = shared_log(shared, config.store_replicas).await;
+        return log.map_err(|why| format!("STORE: {why}"));
+    }
+    let Some(dir) = &config.session_store else {
+        return Ok(Arc::new(Memory::new(FileCodec::shared())));
+    };
+    let disk = Arc::new(TimedDisk(meter.clone()));
+    let files = Files::open_on(disk, dir, FileCodec::shared());
+    Ok(Arc::new(files.map_err(|error| format!("SESSION_STORE_PATH: {error}"))?))
+}
+
+#[cfg(feature = "nats")]
+async fn shared_log(shared: &SharedStore, replicas: Option<usize>) -> Result<Arc<dyn Log>, String> {
+    use polyloop_agent::log::nats;
+    let servers = shared.servers.iter().map(|server| server.reveal().to_owned()).collect();
+    let place = nats::Place { servers, name: shared.name.clone(), replicas };
+    let log = nats::Nats::connect(&place, FileCodec::shared()).await;
+    Ok(Arc::new(log.map_err(|error| error.to_string())?))
+}
+
+#[cfg(not(feature = "nats"))]
+async fn shared_log(_: &SharedStore, _: Option<usize>) -> Result<Arc<dyn Log>, String> {
+    Err("this program was built without NATS; build it with `--features nats`".to_owned())
+}
+
 /// Whether there is a sandbox is not known yet.
 async fn kit(config: &Config, models: Served, meter: Arc<Meter>) -> Result<Kit, String> {
-    let log: Arc<dyn Log> = match &config.session_store {
-        Some(dir) => {
-            let disk = Arc::new(TimedDisk(meter.clone()));
-            let files = Files::open_on(disk, dir, FileCodec::shared());
-            Arc::new(files.map_err(|error| format!("SESSION_STORE_PATH: {error}"))?)
-        }
-        None => Arc::new(Memory::new(FileCodec::shared())),
-    };
+    let log = log(config, &meter).await?;
     // Before anything works on files: what a killed server left in the middle is ended.
     let journal = journal(config)?;
     if let Some(journal) = &journal {

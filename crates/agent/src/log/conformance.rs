@@ -16,7 +16,7 @@ use super::*;
 mod fork;
 
 /// One line an entry, long texts in files of their own: as much as a log needs to know.
-struct PlainCodec;
+pub(super) struct PlainCodec;
 
 struct PlainEncoder;
 
@@ -40,8 +40,9 @@ impl Codec for PlainCodec {
         Some(line.to_string())
     }
 
-    fn line_time(&self, _: &str) -> Option<Timestamp> {
-        Some(Timestamp(1))
+    fn line_time(&self, line: &str) -> Option<Timestamp> {
+        let entry: Option<LogEntry> = serde_json::from_str(line).ok();
+        Some(entry.map_or(Timestamp(1), |entry| entry.at))
     }
 }
 
@@ -56,21 +57,21 @@ impl LineEncoder for PlainEncoder {
     }
 }
 
-fn id(text: &str) -> SessionId {
+pub(super) fn id(text: &str) -> SessionId {
     SessionId::parse(text).unwrap()
 }
 
-fn entry(seq: u64, event: Event) -> Arc<LogEntry> {
+pub(super) fn entry(seq: u64, event: Event) -> Arc<LogEntry> {
     Arc::new(LogEntry { seq: Seq(seq), at: Timestamp(seq as i64), event })
 }
 
-fn created() -> Event {
+pub(super) fn created() -> Event {
     let settings =
         Settings { cwd: "/w".into(), model: "m".into(), calls_max: 5, ..Settings::default() };
     Event::SessionCreated { settings, by: Who::via("test") }
 }
 
-fn queued(text: &str) -> Event {
+pub(super) fn queued(text: &str) -> Event {
     let origin = polyloop_session::event::Origin {
         who: Who::via("test"),
         can_approve: true,
@@ -80,12 +81,12 @@ fn queued(text: &str) -> Event {
     Event::MessageQueued { content, origin, client_ref: None, tokens: 1, run: None, waits: false }
 }
 
-fn turn(message: u64) -> Event {
+pub(super) fn turn(message: u64) -> Event {
     let work = Work::Message { message: MessageId(Seq(message)) };
     Event::TurnStarted { work, agent: None, cwd: None, earlier: None }
 }
 
-async fn all(log: &dyn Log, id: &SessionId, after: u64, upto: u64) -> Vec<u64> {
+pub(super) async fn all(log: &dyn Log, id: &SessionId, after: u64, upto: u64) -> Vec<u64> {
     let mut found = Vec::new();
     let mut after = Seq(after);
     loop {
@@ -97,7 +98,7 @@ async fn all(log: &dyn Log, id: &SessionId, after: u64, upto: u64) -> Vec<u64> {
 }
 
 /// The test itself. `log` must be empty.
-async fn conforms(log: &dyn Log) {
+pub(super) async fn conforms(log: &dyn Log) {
     let one = id("one");
     assert!(log.open(&one, OpenMode::Existing).await.unwrap().is_none());
     assert_eq!(log.summary(&one).await.unwrap(), None);
@@ -190,6 +191,13 @@ async fn files_conform() {
     let archived = ".one-1970-01-01T00-00-00.007Z";
     let (blobs, lines) = (format!("{archived}.blobs"), format!("{archived}.jsonl"));
     assert_eq!(names, [".lock", &blobs, &lines, "two.jsonl"]);
+}
+
+#[cfg(feature = "nats")]
+#[tokio::test]
+async fn nats_conforms() {
+    let server = super::nats::tests::Server::start();
+    conforms(&server.connect(Arc::new(PlainCodec)).await).await;
 }
 
 #[tokio::test]

@@ -25,13 +25,13 @@ mod anew;
 pub mod check;
 pub mod disk;
 mod fork;
-mod index;
-mod journal;
+pub(super) mod index;
+pub(super) mod journal;
 mod kept;
 mod known;
 mod lines;
-mod load;
-mod page;
+pub(super) mod load;
+pub(super) mod page;
 mod writer;
 
 use disk::{Disk, RealDisk};

@@ -40,6 +40,11 @@ impl Config {
         rows.extend(search::describe(&self.bounds));
         rows.extend([
             path(&settings::SESSION_STORE_PATH, self.session_store.as_deref()),
+            hidden(&settings::STORE, self.shared_store.as_ref().and_then(|s| s.servers.first())),
+            (
+                settings::STORE_REPLICAS.name,
+                or_unset(self.store_replicas.map(|replicas| replicas.to_string())),
+            ),
             path(&settings::TODOS_STORE_PATH, self.todos_store.as_deref()),
             path(&settings::USER_MESSAGE_DB, self.user_message_db.as_deref()),
             path(&settings::MEMORY_DB, self.memory_db.as_deref()),

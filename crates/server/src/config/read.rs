@@ -13,8 +13,8 @@ use super::value::{
     self, AgentKind, ApprovalMode, ChatBroadcast, ContextStrategy, LogFormat, LogLevel,
 };
 use super::{
-    Access, Approval, Bounds, Budget, Config, Context, Limits, Log, Model, capacity, provider,
-    search,
+    Access, Approval, Bounds, Budget, Config, Context, Limits, Log, Model, SharedStore, capacity,
+    provider, search, url,
 };
 
 /// What could be read; a part is missing where a problem was noted.
@@ -33,6 +33,8 @@ pub struct Parts {
     rules_file: Option<PathBuf>,
     own_files: Vec<PathBuf>,
     pub session_store: Option<PathBuf>,
+    shared_store: Option<SharedStore>,
+    store_replicas: Option<usize>,
     pub todos_store: Option<PathBuf>,
     pub user_message_db: Option<PathBuf>,
     pub memory_db: Option<PathBuf>,
@@ -63,6 +65,9 @@ pub(super) fn parts(reader: &mut Reader<'_>) -> Parts {
         rules_file: read_rules_file(reader),
         own_files: own_files(reader),
         session_store: read_store(reader, &settings::SESSION_STORE_PATH),
+        shared_store: reader.optional(&settings::STORE, url::store),
+        store_replicas: reader
+            .optional(&settings::STORE_REPLICAS, |text| bounded(&settings::STORE_REPLICAS, text)),
         todos_store: read_store(reader, &settings::TODOS_STORE_PATH),
         user_message_db: reader.path(&settings::USER_MESSAGE_DB),
         memory_db: reader.path(&settings::MEMORY_DB),
@@ -95,6 +100,8 @@ impl Parts {
             auto_resume: self.auto_resume?,
             web_private_addresses: self.web_private_addresses?,
             session_store: self.session_store,
+            shared_store: self.shared_store,
+            store_replicas: self.store_replicas,
             todos_store: self.todos_store,
             user_message_db: self.user_message_db,
             memory_db: self.memory_db,

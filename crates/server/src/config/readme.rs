@@ -26,7 +26,7 @@ fn row(setting: &Setting) -> String {
         Kind::Text => "text".to_owned(),
         Kind::Secret | Kind::Token => "secret".to_owned(),
         Kind::BaseUrl => "URL".to_owned(),
-        Kind::ProxyUrl => "URL; secret".to_owned(),
+        Kind::ProxyUrl | Kind::StoreUrl => "URL; secret".to_owned(),
         Kind::File => "file".to_owned(),
         Kind::Directory => "directory".to_owned(),
         Kind::Origins => "`scheme://host[:port]`, comma-separated".to_owned(),

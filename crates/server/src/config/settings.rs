@@ -75,6 +75,8 @@ pub enum Kind {
     BaseUrl,
     /// A proxy's URL, which may hold a password: a secret.
     ProxyUrl,
+    /// Where NATS servers are, which may hold a password: a secret.
+    StoreUrl,
     File,
     Directory,
     Origins,
@@ -105,7 +107,7 @@ macro_rules! settings {
 }
 
 use Kind::{BaseUrl, Directories, Directory, Dollars, File, Fraction, Host, HostAndPort};
-use Kind::{HostNames, Origins, Part, ProxyUrl, Secret, Switch, Text, Token};
+use Kind::{HostNames, Origins, Part, ProxyUrl, Secret, StoreUrl, Switch, Text, Token};
 use Preset::{Is, Unset};
 
 settings! {
@@ -222,6 +224,11 @@ settings! {
     Storage {
         SESSION_STORE_PATH "session-store-path", Directory, Unset("sessions live in memory"),
             "The directory of session files";
+        STORE "store", StoreUrl, Unset("sessions are this server's own"),
+            "NATS servers on which several servers keep sessions together; see docs/SCALE.md";
+        STORE_REPLICAS "store-replicas", number("a number of replicas", "", 1, 5),
+            Unset("3 where `STORE` names three servers or more, else 1"),
+            "How many NATS servers keep each session";
         TODOS_STORE_PATH "todos-store-path", Directory, Unset("no todos files"),
             "The directory of the sessions' todos files";
         USER_MESSAGE_DB "user-message-db", File, Unset("no message lists"),
@@ -350,7 +357,7 @@ impl Setting {
     }
 
     pub fn is_secret(&self) -> bool {
-        matches!(self.kind, Secret | Token | ProxyUrl)
+        matches!(self.kind, Secret | Token | ProxyUrl | StoreUrl)
     }
 
     /// Whether a value must not be shown: a secret, or what somebody has put a secret into.
@@ -373,6 +380,7 @@ impl Kind {
             Token => "a token",
             BaseUrl => "a base URL",
             ProxyUrl => "a proxy's URL",
+            StoreUrl => "a store's URL",
             File => "a file",
             Directory => "a directory",
             Origins => "an origin",
@@ -402,6 +410,9 @@ impl Kind {
                 .to_owned(),
             ProxyUrl => "http://host:port or https://host:port, with user:password@ before the \
                          host if the proxy wants it"
+                .to_owned(),
+            StoreUrl => "nats://host:port,host:port or tls://…, with user:password@ before a host \
+                         and /NAME at the end if need be"
                 .to_owned(),
             Token => format!(
                 "{TOKEN_CHARS_MIN} to {TOKEN_CHARS_MAX} letters, digits and signs other than \
@@ -433,7 +444,7 @@ impl Kind {
             Text => "NAME",
             Secret => "KEY",
             Token => "TOKEN",
-            BaseUrl | ProxyUrl => "URL",
+            BaseUrl | ProxyUrl | StoreUrl => "URL",
             File => "FILE",
             Directory => "DIR",
             Origins => "ORIGIN,…",

@@ -131,8 +131,8 @@ impl<'a> Reader<'a> {
         for setting in settings::ALL.iter().filter(|setting| setting.is_secret()) {
             let (name, flag) = (setting.name, setting.flag);
             let Some(found) = self.find(setting) else { continue };
-            // Most proxies have no password.
-            let is_open = matches!(setting.kind, Kind::ProxyUrl)
+            // Most proxies have no password, nor have stores on one's own network.
+            let is_open = matches!(setting.kind, Kind::ProxyUrl | Kind::StoreUrl)
                 && !found.value.as_encoded_bytes().contains(&b'@');
             let has_dollar = || names(setting).any(|name| self.file.has_dollar(name));
             match found.source {

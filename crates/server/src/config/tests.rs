@@ -143,6 +143,8 @@ fn presets_hold_when_nothing_is_given() {
         ("GOT_REFINE", "2"),
         ("GOT_STEPS", "20"),
         ("SESSION_STORE_PATH", "(not set)"),
+        ("STORE", "(not set)"),
+        ("STORE_REPLICAS", "(not set)"),
         ("TODOS_STORE_PATH", "(not set)"),
         ("USER_MESSAGE_DB", "(not set)"),
         ("MEMORY_DB", "(not set)"),
@@ -224,6 +226,8 @@ const GIVEN: &[(&str, &str, &str)] = &[
     ("COMMAND_TIMEOUT_SECS", "7", "7"),
     ("WEB_PRIVATE_ADDRESSES", "true", "true"),
     ("CHAT_BROADCAST", "Session", "session"),
+    ("STORE", "nats://a.example,b.example:4223/mine", "(set, hidden)"),
+    ("STORE_REPLICAS", "3", "3"),
     ("USER_MESSAGE_DB", "/somewhere/messages.db", "/somewhere/messages.db"),
     ("MEMORY_DB", "/somewhere/memories.db", "/somewhere/memories.db"),
     ("CONTEXT_STRATEGY", "dummy", "dummy"),
@@ -375,6 +379,12 @@ fn a_bad_value_is_named_with_what_is_allowed() {
             "socks5://hunter2@p.example",
             "the value is not a proxy's URL; use http://host:port or https://host:port, with \
              user:password@ before the host if the proxy wants it",
+        ),
+        (
+            "STORE",
+            "redis://hunter2@a.example",
+            "the value is not a store's URL; use nats://host:port,host:port or tls://…, with \
+             user:password@ before a host and /NAME at the end if need be",
         ),
         (
             "OPENAI_WIRE_API",

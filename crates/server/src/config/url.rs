@@ -6,7 +6,12 @@ use std::net::IpAddr;
 
 use hyper::Uri;
 
+use super::SharedStore;
 use super::value::Secret;
+
+/// The name of a store that nobody has named.
+const STORE_NAME: &str = "polyloop";
+const STORE_NAME_BYTES_MAX: usize = 32;
 
 /// Where a provider's interface begins: in lower case as far as that does not matter, without a
 /// slash at the end.
@@ -33,6 +38,32 @@ pub(super) fn proxy_url(text: &str) -> Option<Secret> {
     let is_plain = matches!(uri.path(), "" | "/") && uri.query().is_none();
     let authority = uri.authority().filter(|_| is_plain)?;
     Some(Secret::new(format!("{scheme}://{authority}")))
+}
+
+/// NATS servers, separated by commas; a name behind the last is that of the store on them.
+pub(super) fn store(text: &str) -> Option<SharedStore> {
+    let (scheme, rest) = text.split_once("://")?;
+    let scheme = match &*scheme.to_ascii_lowercase() {
+        "nats" => "nats",
+        "tls" => "tls",
+        _ => return None,
+    };
+    let (hosts, name) = rest.split_once('/').unwrap_or((rest, ""));
+    let name = if name.is_empty() { STORE_NAME } else { name };
+    let is_fine = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_');
+    if name.len() > STORE_NAME_BYTES_MAX || !name.bytes().all(is_fine) {
+        return None;
+    }
+    let server = |host: &str| {
+        let host = host.trim();
+        let host =
+            host.strip_prefix(scheme).and_then(|host| host.strip_prefix("://")).unwrap_or(host);
+        let (_, uri) = parse(&format!("http://{host}"))?;
+        let authority = uri.authority().filter(|_| uri.query().is_none())?;
+        Some(Secret::new(format!("{scheme}://{authority}")))
+    };
+    let servers: Option<Vec<Secret>> = hosts.split(',').map(server).collect();
+    Some(SharedStore { servers: servers?, name: name.to_owned() })
 }
 
 /// Scheme and parts of an http URL without a fragment.
@@ -140,6 +171,37 @@ mod tests {
         ];
         for text in bad {
             assert!(proxy_url(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_store_is_servers_and_a_name() {
+        let fine = [
+            ("nats://a.example", "nats://a.example", "polyloop"),
+            ("NATS://a:4222,b:4223", "nats://a:4222 nats://b:4223", "polyloop"),
+            ("tls://u:p@a:1, b:2/mine_2", "tls://u:p@a:1 tls://b:2", "mine_2"),
+            ("nats://[::1]:4222/", "nats://[::1]:4222", "polyloop"),
+        ];
+        for (text, servers, name) in fine {
+            let found = store(text).unwrap();
+            let all: Vec<&str> = found.servers.iter().map(Secret::reveal).collect();
+            assert_eq!((all.join(" ").as_str(), found.name.as_str()), (servers, name), "{text}");
+        }
+        let bad = [
+            "",
+            "a:4222",
+            "http://a",
+            "nats://",
+            "nats://a,,b",
+            "nats://a:99999",
+            "nats://a/a/b",
+            "nats://a/a.b",
+            "nats://a?x",
+            "nats://a/x?y",
+            "nats://a,tls://b",
+        ];
+        for text in bad {
+            assert!(store(text).is_none(), "{text}");
         }
     }
 

@@ -116,3 +116,10 @@ async fn files_fork() {
     let dir = tempfile::tempdir().unwrap();
     forks(&Files::open(dir.path(), Arc::new(PlainCodec)).unwrap()).await;
 }
+
+#[cfg(feature = "nats")]
+#[tokio::test]
+async fn nats_forks() {
+    let server = crate::log::nats::tests::Server::start();
+    forks(&server.connect(Arc::new(PlainCodec)).await).await;
+}

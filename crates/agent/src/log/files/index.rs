@@ -37,7 +37,7 @@ const PLACE_BYTES: u64 = 256 * 1024;
 /// Where an entry begins: its number, the lines before it, and the bytes before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "(Seq, u64, u64)", into = "(Seq, u64, u64)")]
-pub(super) struct Place {
+pub(in crate::log) struct Place {
     pub seq: Seq,
     pub line: u64,
     pub byte: u64,
@@ -99,7 +99,7 @@ struct Snapshot<S> {
 
 /// What a fold holds beside the state and the turns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Beside {
+pub(in crate::log) struct Beside {
     damage: Vec<Damage>,
     damage_told: Option<Text>,
     last_at: Timestamp,
@@ -109,6 +109,12 @@ impl Beside {
     pub fn of(folded: &Folded) -> Beside {
         let Folded { damage, damage_told, last_at, .. } = folded;
         Beside { damage: damage.clone(), damage_told: damage_told.clone(), last_at: *last_at }
+    }
+
+    /// The fold again, with the state and the turns.
+    pub fn folded(self, state: State, turns: Vec<Seq>) -> Folded {
+        let Beside { damage, damage_told, last_at } = self;
+        Folded { state, turns, damage, damage_told, last_at }
     }
 
     pub fn take(&mut self, entry: &LogEntry) {
@@ -214,10 +220,8 @@ pub(super) fn read(path: &Path, session: &File) -> Option<Index> {
     let snapshot = lines.next().filter(|_| head.fold == FOLD_ID);
     let snapshot: Option<Snapshot<State>> =
         snapshot.and_then(|line| serde_json::from_str(line).ok().flatten());
-    let folded = snapshot.map(|Snapshot { state, beside }| {
-        let Beside { damage, damage_told, last_at } = beside;
-        Folded { state, turns: places.turns.clone(), damage, damage_told, last_at }
-    });
+    let folded =
+        snapshot.map(|Snapshot { state, beside }| beside.folded(state, places.turns.clone()));
     Some(Index { head, places, folded })
 }
 

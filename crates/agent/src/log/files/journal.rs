@@ -38,17 +38,7 @@ impl Journal {
 
     pub(super) fn grow(&mut self, growths: &[Growth]) -> io::Result<()> {
         self.out.clear();
-        let mut numbers = itoa::Buffer::new();
-        for Growth { item, stream, offset, text } in growths {
-            self.out.extend_from_slice(numbers.format(item.0.0).as_bytes());
-            self.out.extend_from_slice(&[b' ', letter(*stream), b' ']);
-            self.out.extend_from_slice(numbers.format(*offset).as_bytes());
-            self.out.push(b' ');
-            self.out.extend_from_slice(numbers.format(text.len()).as_bytes());
-            self.out.push(b'\n');
-            self.out.extend_from_slice(text.as_bytes());
-            self.out.push(b'\n');
-        }
+        write(growths, &mut self.out);
         if let Err(error) = self.disk.write(&self.file, &self.out) {
             self.disk.cut(&self.file, self.bytes)?;
             return Err(error);
@@ -78,8 +68,23 @@ impl Drop for Journal {
     }
 }
 
+/// Adds the records of growth.
+pub(in crate::log) fn write(growths: &[Growth], out: &mut Vec<u8>) {
+    let mut numbers = itoa::Buffer::new();
+    for Growth { item, stream, offset, text } in growths {
+        out.extend_from_slice(numbers.format(item.0.0).as_bytes());
+        out.extend_from_slice(&[b' ', letter(*stream), b' ']);
+        out.extend_from_slice(numbers.format(*offset).as_bytes());
+        out.push(b' ');
+        out.extend_from_slice(numbers.format(text.len()).as_bytes());
+        out.push(b'\n');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'\n');
+    }
+}
+
 /// What a journal holds, and how many of its bytes are whole records.
-pub(super) fn read(bytes: &[u8]) -> (Live, u64) {
+pub(in crate::log) fn read(bytes: &[u8]) -> (Live, u64) {
     let mut live = Live::default();
     let mut rest = bytes;
     while let Some((growth, after)) = record(rest) {

@@ -229,7 +229,7 @@ impl Store {
 }
 
 impl Summary {
-    pub(super) fn none(id: &SessionId) -> Summary {
+    pub(in crate::log) fn none(id: &SessionId) -> Summary {
         let (start, last) = Default::default();
         let (named, spent, standing) = Default::default();
         Summary { id: id.clone(), start, last, lines: 0, named, spent, standing }

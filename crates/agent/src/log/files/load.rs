@@ -46,27 +46,27 @@ pub(super) fn open(
     opened.map(Some).map_err(|error| store.error(id, &error))
 }
 
-/// What one pass over the file finds.
+/// What one pass over a session's lines finds.
 #[derive(Default)]
-pub(super) struct Pass {
+pub(in crate::log) struct Pass {
     pub folded: Folded,
     /// Entries of the running turn, for the line encoder to catch up with.
-    turn: Vec<LogEntry>,
-    last: Seq,
+    pub turn: Vec<LogEntry>,
+    pub last: Seq,
     /// Lines of the last entry.
-    last_lines: usize,
+    pub last_lines: usize,
     pub lines: u64,
     pub times: Option<(Timestamp, Timestamp)>,
-    named: Named,
-    spent: Spent,
-    standing: Standing,
+    pub named: Named,
+    pub spent: Spent,
+    pub standing: Standing,
     pub places: Vec<Place>,
     /// Bytes up to the end of the last line that can stay.
     pub bytes: u64,
     /// The last line lacks its newline but is whole.
     pub unended: bool,
     /// Files of their own that its lines name.
-    blobs: Vec<String>,
+    pub blobs: Vec<String>,
 }
 
 fn load(store: &Arc<Store>, id: &SessionId, file: File) -> io::Result<Opened> {
@@ -142,12 +142,8 @@ pub(super) fn pass(store: &Store, id: &SessionId, file: &File, begun: Pass) -> i
             }
             pass.unended = true;
         }
-        if let Some(at) = raw.text().and_then(|text| store.codec.line_time(text)) {
-            pass.times = Some(pass.times.map_or((at, at), |(start, _)| (start, at)));
-        }
-        let place = raw.place;
-        pass.lines += 1;
-        pass.take(read, place);
+        let at = raw.text().and_then(|text| store.codec.line_time(text));
+        pass.line(read, at, raw.place);
         pass.bytes = lines.place;
     }
     pass.blobs = blobs.into_inner();
@@ -192,10 +188,19 @@ impl Pass {
         })
     }
 
-    pub(super) fn summary(&self, id: &SessionId) -> Summary {
+    pub(in crate::log) fn summary(&self, id: &SessionId) -> Summary {
         let (start, last) = self.times.unwrap_or_default();
         let (named, spent, standing) = (self.named.clone(), self.spent, self.standing.clone());
         Summary { id: id.clone(), start, last, lines: self.lines, named, spent, standing }
+    }
+
+    /// The next line, with its time and its place.
+    pub(in crate::log) fn line(&mut self, line: Line, at: Option<Timestamp>, place: u64) {
+        if let Some(at) = at {
+            self.times = Some(self.times.map_or((at, at), |(start, _)| (start, at)));
+        }
+        self.lines += 1;
+        self.take(line, place);
     }
 
     fn take(&mut self, line: Line, place: u64) {
@@ -256,6 +261,6 @@ impl Pass {
     }
 }
 
-pub(super) fn adopted(seq: Seq, at: Timestamp, piece: Option<Adopted>) -> LogEntry {
+pub(in crate::log) fn adopted(seq: Seq, at: Timestamp, piece: Option<Adopted>) -> LogEntry {
     LogEntry { seq, at, event: Event::Adopted { piece } }
 }

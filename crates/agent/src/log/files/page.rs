@@ -8,7 +8,7 @@ use std::sync::Arc;
 use polyloop_session::event::{Event, Level};
 use polyloop_session::{LogEntry, Seq, SessionId};
 
-use super::super::{DAMAGED_CODE, Line, LinePlace, LogError};
+use super::super::{Codec, DAMAGED_CODE, Line, LinePlace, LogError};
 use super::index::Place;
 use super::lines::Lines;
 use super::{Store, load};
@@ -121,7 +121,7 @@ impl Reading<'_> {
                 Line::Entry(entry) => entry,
                 Line::Foreign { at, piece } => load::adopted(self.seq.next(), at, piece),
                 // What is known of it is its number: who reads on is told, there, what is missing.
-                Line::Damaged { seq: Some(seq), why } => self.gap(seq, text, &why),
+                Line::Damaged { seq: Some(seq), why } => gap(&*self.store.codec, seq, text, &why),
                 Line::Damaged { seq: None, .. } => continue,
                 Line::More { .. } | Line::Audit => continue,
             };
@@ -148,14 +148,6 @@ impl Reading<'_> {
         Ok(page)
     }
 
-    /// Stands for an entry that cannot be read.
-    fn gap(&self, seq: Seq, line: &str, why: &str) -> LogEntry {
-        let text = format!("What stood here (entry {seq}) cannot be shown: {why}.").into();
-        let (level, code) = (Level::Warning, DAMAGED_CODE.into());
-        let at = self.store.codec.line_time(line).unwrap_or_default();
-        LogEntry { seq, at, event: Event::Noticed { level, text, code } }
-    }
-
     /// Texts in files of their own are read for entries of the page alone.
     fn entry(&self, text: &str, blobs: &Blobs<'_>) -> Line {
         let lacks = Cell::new(false);
@@ -172,6 +164,14 @@ impl Reading<'_> {
             _ => without,
         }
     }
+}
+
+/// Stands for an entry that cannot be read.
+pub(in crate::log) fn gap(codec: &dyn Codec, seq: Seq, line: &str, why: &str) -> LogEntry {
+    let text = format!("What stood here (entry {seq}) cannot be shown: {why}.").into();
+    let (level, code) = (Level::Warning, DAMAGED_CODE.into());
+    let at = codec.line_time(line).unwrap_or_default();
+    LogEntry { seq, at, event: Event::Noticed { level, text, code } }
 }
 
 /// Files of their own that a page needed, and how much they held.

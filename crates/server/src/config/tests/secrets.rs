@@ -62,10 +62,14 @@ fn secrets_are_never_shown() {
             "GOOGLE_API_KEY",
             "HTTPS_PROXY",
             "HTTP_PROXY",
+            "STORE",
             "POLYLOOP_TOKEN"
         ]
     );
-    let all = |start| secrets.iter().fold(start, |start: Start, name| start.env(name, TOKEN));
+    let store = format!("nats://u:{TOKEN}@a.example");
+    let value = |name| if name == "STORE" { &store } else { TOKEN };
+    let all =
+        |start| secrets.iter().fold(start, |start: Start, name| start.env(name, value(*name)));
 
     let config = all(Start::offline()).config();
     let shown = format!("{config:?} {config:#?} {:?}", config.describe());

@@ -1,0 +1,157 @@
+//! Sessions on NATS JetStream: a subject a session, a message a batch; `docs/decisions/0040` says
+//! how everything stands there.
+//!
+//! Two writers never interleave: a message names the number of the one before it, and the server
+//! refuses any other. Nothing is acknowledged here that JetStream has not acknowledged. Types of
+//! the client library stay in this folder.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use polyloop_session::{LogEntry, Seq, SessionId, Timestamp};
+
+use super::{Codec, Fork, ForkedAt, LinePlace, Log, LogError, OpenMode, Opened, Summary};
+
+mod direct;
+mod fork;
+mod index;
+mod message;
+mod objects;
+mod open;
+mod page;
+mod publish;
+mod records;
+mod streams;
+mod summing;
+mod writer;
+
+#[cfg(test)]
+pub(super) mod tests;
+
+pub use streams::Place;
+
+use records::Due;
+use streams::Streams;
+use writer::Leased;
+
+/// How long an answer of NATS is waited for.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+/// How long something is tried again that NATS does not answer, or answers without a leader.
+const TRYING_TIME_MAX: Duration = Duration::from_secs(15);
+const TRY_EVERY: Duration = Duration::from_millis(100);
+
+pub struct Nats {
+    store: Arc<Store>,
+}
+
+struct Store {
+    streams: Streams,
+    codec: Arc<dyn Codec>,
+    /// Sessions that have a writer in this process.
+    leased: Mutex<HashMap<SessionId, Leased>>,
+    due: Arc<Due>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn failed(id: &SessionId, error: impl Display) -> LogError {
+    LogError::store(format!("session {id}"), error)
+}
+
+fn failed_to(what: &str, error: impl Display) -> LogError {
+    LogError::store(format!("session store, to {what}"), error)
+}
+
+impl Nats {
+    /// Connects, and makes the streams that are not there yet.
+    pub async fn connect(place: &Place, codec: Arc<dyn Codec>) -> Result<Nats, LogError> {
+        let store = Arc::new(Store {
+            streams: Streams::open(place).await?,
+            codec,
+            leased: Mutex::default(),
+            due: Arc::default(),
+        });
+        tokio::spawn(records::write_when_due(store.due.clone(), Arc::downgrade(&store)));
+        Ok(Nats { store })
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.due.end();
+    }
+}
+
+impl Log for Nats {
+    fn open<'a>(
+        &'a self,
+        id: &'a SessionId,
+        mode: OpenMode,
+    ) -> BoxFuture<'a, Result<Option<Opened>, LogError>> {
+        open::open(&self.store, id, mode).boxed()
+    }
+
+    fn read<'a>(
+        &'a self,
+        id: &'a SessionId,
+        after: Seq,
+        upto: Seq,
+    ) -> BoxFuture<'a, Result<Vec<Arc<LogEntry>>, LogError>> {
+        self.store.page(id, after, upto).boxed()
+    }
+
+    fn lines<'a>(
+        &'a self,
+        id: &'a SessionId,
+        from: LinePlace,
+        upto: LinePlace,
+    ) -> BoxFuture<'a, Result<(Vec<String>, LinePlace), LogError>> {
+        self.store.raw_lines(id, from, upto).boxed()
+    }
+
+    fn line_place<'a>(
+        &'a self,
+        id: &'a SessionId,
+        count: u64,
+    ) -> BoxFuture<'a, Result<LinePlace, LogError>> {
+        self.store.line_place(id, count).boxed()
+    }
+
+    fn summary<'a>(
+        &'a self,
+        id: &'a SessionId,
+    ) -> BoxFuture<'a, Result<Option<Summary>, LogError>> {
+        self.store.summary(id).boxed()
+    }
+
+    fn list(&self) -> BoxFuture<'_, Result<Vec<Summary>, LogError>> {
+        self.store.list().boxed()
+    }
+
+    fn archive<'a>(
+        &'a self,
+        id: &'a SessionId,
+        at: Timestamp,
+    ) -> BoxFuture<'a, Result<bool, LogError>> {
+        self.store.archive(id, at).boxed()
+    }
+
+    fn fork<'a>(&'a self, fork: &'a Fork) -> BoxFuture<'a, Result<ForkedAt, LogError>> {
+        fork::fork(&self.store, fork).boxed()
+    }
+
+    fn kept_content<'a>(
+        &'a self,
+        id: &'a SessionId,
+        hash: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Bytes>, LogError>> {
+        self.store.kept_content(id, hash).boxed()
+    }
+}

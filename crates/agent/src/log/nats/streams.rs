@@ -1,0 +1,192 @@
+//! The streams and buckets that sessions stand on: their names, and what is set of them.
+//!
+//! Why each is set so stands in `docs/decisions/0040`. That acknowledged messages are flushed to
+//! disk is set in the configuration of the NATS servers and nowhere else: `sync_interval: always`.
+
+use async_nats::jetstream::context::ContextBuilder;
+use async_nats::jetstream::object_store::ObjectStore;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, StorageType, Stream};
+use async_nats::jetstream::{Context, kv};
+use async_nats::{Client, ConnectOptions, Event};
+
+use super::super::LogError;
+use super::{ANSWER_TIME_MAX, failed_to};
+
+/// Fewer would leave nothing when one server is lost.
+const REPLICAS_OF_MANY: usize = 3;
+const SERVERS_MANY: usize = 3;
+/// The first with `persist_mode`.
+const SERVER_VERSION_MIN: (i64, i64, i64) = (2, 12, 0);
+/// Messages of all sessions that are on their way.
+const UNACKNOWLEDGED_MESSAGES_MAX: usize = 16 * 1024;
+/// Headers and what the server puts around a message.
+const AROUND_PAYLOAD_BYTES: usize = 4 * 1024;
+
+/// Where the store is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Each `nats://` or `tls://`, with a user and a password if need be.
+    pub servers: Vec<String>,
+    /// What the streams' names begin with, so that several stores have room on one NATS.
+    pub name: String,
+    /// Nothing is as many as the number of servers allows.
+    pub replicas: Option<usize>,
+}
+
+impl Place {
+    fn replicas(&self) -> usize {
+        let many = self.servers.len() >= SERVERS_MANY;
+        self.replicas.unwrap_or(if many { REPLICAS_OF_MANY } else { 1 })
+    }
+}
+
+pub(super) struct Streams {
+    pub client: Client,
+    pub context: Context,
+    pub log: Stream,
+    pub live: Stream,
+    pub records: kv::Store,
+    pub objects: ObjectStore,
+    name: String,
+}
+
+impl Streams {
+    pub async fn open(place: &Place) -> Result<Streams, LogError> {
+        let Place { servers, name, .. } = place;
+        let failed = |error: &dyn std::fmt::Display| failed_to("reach NATS", error);
+        let options = ConnectOptions::new()
+            .name("polyloop")
+            .request_timeout(Some(ANSWER_TIME_MAX))
+            .event_callback(tell);
+        let client = options.connect(servers).await.map_err(|error| failed(&error))?;
+        let (major, minor, patch) = SERVER_VERSION_MIN;
+        if !client.is_server_compatible(major, minor, patch) {
+            let found = client.server_info().version;
+            let why = format!("its version is {found}; {major}.{minor} or newer is needed");
+            return Err(failed(&why));
+        }
+        let context = ContextBuilder::new()
+            .timeout(ANSWER_TIME_MAX)
+            .ack_timeout(ANSWER_TIME_MAX)
+            .max_ack_inflight(UNACKNOWLEDGED_MESSAGES_MAX)
+            .backpressure_on_inflight(true)
+            .build(client.clone());
+        let replicas = place.replicas();
+        let made = async |config: Config| stream(&context, config, place.replicas).await;
+        let log = made(log_config(name, replicas)).await?;
+        let live = made(live_config(name, replicas)).await?;
+        made(records_config(name, replicas)).await?;
+        let records = context.get_key_value(format!("{name}-sessions")).await;
+        let records = records.map_err(|error| failed_to("open the list of sessions", error))?;
+        made(objects_config(name, replicas)).await?;
+        let objects = context.get_object_store(format!("{name}-objects")).await;
+        let objects = objects.map_err(|error| failed_to("open the object store", error))?;
+        Ok(Streams { client, context, log, live, records, objects, name: name.clone() })
+    }
+
+    /// The subject of a session's log; of its journal.
+    pub fn log_subject(&self, birth: &str) -> String {
+        format!("{}.log.{birth}", self.name)
+    }
+
+    pub fn live_subject(&self, birth: &str) -> String {
+        format!("{}.live.{birth}", self.name)
+    }
+
+    pub fn payload_bytes_max(&self) -> usize {
+        self.client.max_payload().saturating_sub(AROUND_PAYLOAD_BYTES)
+    }
+}
+
+/// What happens to the connection, for whoever reads the server's log.
+async fn tell(event: Event) {
+    match event {
+        Event::Disconnected => tracing::warn!("the connection to NATS is lost; trying again"),
+        Event::Connected => tracing::info!("connected to NATS"),
+        event => tracing::debug!(%event, "NATS"),
+    }
+}
+
+/// A stream that is there stays as it is: a server that was told of fewer NATS servers must not
+/// make anything less safe. Only its replicas are set, if a number was given.
+async fn stream(
+    context: &Context,
+    config: Config,
+    replicas: Option<usize>,
+) -> Result<Stream, LogError> {
+    let name = config.name.clone();
+    let failed =
+        |error: &dyn std::fmt::Display| failed_to(&format!("make the stream {name}"), error);
+    let found = context.get_or_create_stream(config).await.map_err(|error| failed(&error))?;
+    let found_config = &found.cached_info().config;
+    let Some(wanted) = replicas.filter(|wanted| *wanted != found_config.num_replicas) else {
+        return Ok(found);
+    };
+    let config = Config { num_replicas: wanted, ..found_config.clone() };
+    context.update_stream(config).await.map_err(|error| failed(&error))?;
+    context.get_stream(&name).await.map_err(|error| failed(&error))
+}
+
+fn log_config(name: &str, replicas: usize) -> Config {
+    Config {
+        name: format!("{name}-log"),
+        subjects: vec![format!("{name}.log.>")],
+        storage: StorageType::File,
+        persist_mode: Some(PersistenceMode::Default),
+        ..common(replicas)
+    }
+}
+
+fn live_config(name: &str, replicas: usize) -> Config {
+    let storage = match replicas >= REPLICAS_OF_MANY {
+        true => StorageType::Memory,
+        false => StorageType::File,
+    };
+    Config {
+        name: format!("{name}-live"),
+        subjects: vec![format!("{name}.live.>")],
+        storage,
+        allow_rollup: true,
+        ..common(replicas)
+    }
+}
+
+/// As the client library makes a bucket of keys with one value each.
+fn records_config(name: &str, replicas: usize) -> Config {
+    let bucket = format!("{name}-sessions");
+    Config {
+        name: format!("KV_{bucket}"),
+        subjects: vec![format!("$KV.{bucket}.>")],
+        storage: StorageType::File,
+        max_messages_per_subject: 1,
+        allow_rollup: true,
+        deny_delete: true,
+        ..common(replicas)
+    }
+}
+
+/// As the client library makes an object store.
+fn objects_config(name: &str, replicas: usize) -> Config {
+    let bucket = format!("{name}-objects");
+    Config {
+        name: format!("OBJ_{bucket}"),
+        subjects: vec![format!("$O.{bucket}.C.>"), format!("$O.{bucket}.M.>")],
+        storage: StorageType::File,
+        allow_rollup: true,
+        // Whether there is such an object is asked of the leader.
+        allow_direct: false,
+        ..common(replicas)
+    }
+}
+
+fn common(replicas: usize) -> Config {
+    Config {
+        num_replicas: replicas,
+        // A full store refuses what is new; it never drops what is old.
+        discard: DiscardPolicy::New,
+        max_messages: -1,
+        max_bytes: -1,
+        allow_direct: true,
+        ..Config::default()
+    }
+}

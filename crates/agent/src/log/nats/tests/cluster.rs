@@ -1,0 +1,92 @@
+//! Three NATS servers, of which one may be lost.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+
+use polyloop_session::{Growth, ItemId, Seq, Stream};
+
+use super::super::super::conformance::{PlainCodec, all, conforms, created, entry, id, queued};
+use super::super::super::{Flush, Log, OpenMode};
+use super::super::{Nats, Place};
+use super::{Server, started};
+
+const SERVERS: usize = 3;
+
+struct Cluster {
+    servers: Vec<Server>,
+}
+
+impl Cluster {
+    fn start() -> Cluster {
+        // They must know each other's ports before they begin.
+        let taken: Vec<TcpListener> =
+            (0..SERVERS).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let ports: Vec<u16> = taken.iter().map(|one| one.local_addr().unwrap().port()).collect();
+        drop(taken);
+        let routes: Vec<String> =
+            ports.iter().map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
+        let begin = |(at, port): (usize, &u16)| {
+            let dir = tempfile::tempdir().unwrap();
+            let more = format!(
+                "server_name: n{at}\n\
+                 cluster {{ name: test, listen: \"127.0.0.1:{port}\", routes: [{}] }}\n",
+                routes.join(", ")
+            );
+            let (process, url) = started(dir.path(), -1, &more);
+            Server { process, url, dir }
+        };
+        Cluster { servers: ports.iter().enumerate().map(begin).collect() }
+    }
+
+    /// As soon as they have found a leader.
+    async fn connect(&self) -> Nats {
+        let servers = self.servers.iter().map(|server| server.url.clone()).collect();
+        let place = Place { servers, name: "test".into(), replicas: None };
+        let mut tries = 0;
+        loop {
+            match Nats::connect(&place, Arc::new(PlainCodec)).await {
+                Ok(log) => return log,
+                Err(error) if tries > 100 => panic!("{error}"),
+                Err(_) => tries += 1,
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_log_on_three_servers_conforms() {
+    let cluster = Cluster::start();
+    let log = cluster.connect().await;
+    assert_eq!(log.store.streams.log.cached_info().config.num_replicas, SERVERS);
+    conforms(&log).await;
+}
+
+#[tokio::test]
+async fn one_of_three_servers_may_be_lost() {
+    let mut cluster = Cluster::start();
+    let log = cluster.connect().await;
+    let mut session = log.open(&id("s"), OpenMode::OrCreate).await.unwrap().unwrap();
+    session.writer.append(Seq::NONE, &[entry(1, created())], Flush::Disk).await.unwrap();
+    let growth = |offset, text: &str| {
+        let (item, stream) = (ItemId(Seq(3)), Stream::Text);
+        [Growth { item, stream, offset, text: text.into() }]
+    };
+    session.writer.grow(&growth(0, "Hel")).await.unwrap();
+    // The one that leads, so that the others must find another.
+    let info = log.store.streams.log.get_info().await.unwrap();
+    let leader = info.cluster.and_then(|cluster| cluster.leader).unwrap();
+    let at: usize = leader.trim_start_matches('n').parse().unwrap();
+    drop(cluster.servers.remove(at));
+    for seq in 1..20 {
+        let next = [entry(seq + 1, queued(&format!("{seq}")))];
+        session.writer.append(Seq(seq), &next, Flush::Disk).await.unwrap();
+    }
+    session.writer.grow(&growth(3, "lo")).await.unwrap();
+    assert_eq!(all(&log, &id("s"), 0, 99).await, (1..=20).collect::<Vec<_>>());
+    // Whoever comes later finds it all.
+    drop(session);
+    let other = cluster.connect().await;
+    let session = other.open(&id("s"), OpenMode::Existing).await.unwrap().unwrap();
+    assert_eq!(session.folded.state.last_seq(), Seq(20));
+    assert_eq!(session.live.text(ItemId(Seq(3)), Stream::Text), "Hello");
+}

@@ -1,0 +1,474 @@
+//! Appends to one session: a batch at a time, the next when the last is acknowledged.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+use polyloop_session::{Growth, LogEntry, Seq, SessionId, State};
+
+use super::super::files::index::{Beside, Place};
+use super::super::files::journal;
+use super::super::{
+    Flush, Flushing, KEPT_BYTES_MAX, LineEncoder, LogError, Occasion, Summary, Writer,
+};
+use super::direct::Stored;
+use super::index::{self, INDEX_BYTES_MIN};
+use super::message::Marks;
+use super::objects::kept_name;
+use super::open::{Epoch, roll_up};
+use super::publish::{Publish, Refused};
+use super::records::Record;
+use super::{Store, lock};
+
+/// Newest batches whose places are all known: most who read on are near the end.
+const RECENT_BATCHES: usize = 64;
+const FENCED: &str = "another server has opened it since";
+
+/// What this process knows of a session that it writes: what is acknowledged.
+pub(super) struct Leased {
+    pub subject: String,
+    pub summary: Summary,
+    /// Where some entries are, in order; a place's byte is the number of the message.
+    pub places: Vec<Place>,
+    pub recent: VecDeque<Place>,
+    pub turns: Vec<Seq>,
+    pub beside: Beside,
+    /// What came in since the last index.
+    pub since_bytes: usize,
+    /// The number of the newest message.
+    pub newest: u64,
+    pub epoch: Epoch,
+}
+
+/// Where to look for an entry.
+pub(super) struct Near {
+    pub subject: String,
+    pub from: u64,
+    /// It is not behind this one.
+    pub before: u64,
+    pub newest: u64,
+}
+
+impl Leased {
+    pub fn near(&self, seq: Seq) -> Near {
+        let (subject, newest) = (self.subject.clone(), self.newest);
+        if let Some(place) = self.recent.iter().rev().find(|place| place.seq <= seq) {
+            return Near { subject, from: place.byte, before: place.byte, newest };
+        }
+        let count = self.places.partition_point(|place| place.seq <= seq);
+        let from = count.checked_sub(1).and_then(|at| self.places.get(at));
+        let before = self.places.get(count).filter(|_| seq != Seq::NONE);
+        let (from, before) =
+            (from.map_or(1, |place| place.byte), before.map_or(newest, |place| place.byte));
+        Near { subject, from, before, newest }
+    }
+
+    fn appended(&mut self, entries: &[Arc<LogEntry>], Added { lines, bytes }: Added, number: u64) {
+        self.newest = number;
+        self.since_bytes += bytes;
+        for entry in entries {
+            self.beside.take(entry);
+            if entry.event.is_beginning() {
+                self.turns.push(entry.seq);
+            }
+        }
+        if let Some(first) = entries.first() {
+            let place = Place { seq: first.seq, line: self.summary.lines, byte: number };
+            if place.counts_after(self.places.last()) {
+                self.places.push(place);
+            }
+            if self.recent.len() == RECENT_BATCHES {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(place);
+        }
+        self.summary.append(entries, lines);
+    }
+}
+
+/// How much a batch is.
+#[derive(Clone, Copy)]
+struct Added {
+    lines: u64,
+    bytes: usize,
+}
+
+/// Why nothing more is written; it can be told several times.
+#[derive(Clone)]
+enum Failure {
+    Moved { expected: Seq, found: Seq },
+    Failed { what: String, why: String },
+}
+
+impl From<Failure> for LogError {
+    fn from(failure: Failure) -> LogError {
+        match failure {
+            Failure::Moved { expected, found } => LogError::Conflict { expected, found },
+            Failure::Failed { what, why } => LogError::Store { what, why },
+        }
+    }
+}
+
+type Sent = Shared<BoxFuture<'static, Result<u64, Failure>>>;
+
+pub(super) struct NatsWriter {
+    store: Arc<Store>,
+    record: Record,
+    subject: String,
+    live_subject: String,
+    encoder: Box<dyn LineEncoder>,
+    epoch: Epoch,
+    last: Seq,
+    lines: u64,
+    /// The batch that is on its way, or the number of the last message.
+    sent: Option<Sent>,
+    newest: u64,
+    live_newest: u64,
+    /// There is growth to forget.
+    has_grown: bool,
+    /// Messages of this writer.
+    count: u64,
+    failure: Option<Failure>,
+}
+
+impl NatsWriter {
+    pub fn new(
+        store: Arc<Store>,
+        record: Record,
+        encoder: Box<dyn LineEncoder>,
+        epoch: Epoch,
+        (last, lines): (Seq, u64),
+        (live_newest, has_grown): (u64, bool),
+    ) -> NatsWriter {
+        let subject = store.streams.log_subject(&record.birth);
+        let live_subject = store.streams.live_subject(&record.birth);
+        NatsWriter {
+            store,
+            record,
+            subject,
+            live_subject,
+            encoder,
+            epoch,
+            last,
+            lines,
+            sent: None,
+            newest: epoch.0,
+            live_newest,
+            has_grown,
+            count: 0,
+            failure: None,
+        }
+    }
+
+    fn what(&self) -> String {
+        format!("session {}", self.record.id)
+    }
+
+    fn failed(&self, why: impl ToString) -> Failure {
+        Failure::Failed { what: self.what(), why: why.to_string() }
+    }
+
+    /// Waits until what was sent is acknowledged.
+    async fn settled(&mut self) -> Result<(), LogError> {
+        if let Some(sent) = self.sent.clone() {
+            match sent.await {
+                Ok(number) => self.newest = number,
+                Err(failure) => self.failure = Some(failure),
+            }
+            self.sent = None;
+        }
+        match &self.failure {
+            Some(failure) => Err(failure.clone().into()),
+            None => Ok(()),
+        }
+    }
+
+    /// The lines of entries; their long texts are in the object store when this returns.
+    async fn encoded(&mut self, entries: &[Arc<LogEntry>]) -> Result<(String, Added), LogError> {
+        let (mut text, mut added) = (String::new(), Added { lines: 0, bytes: 0 });
+        for entry in entries {
+            let lines = self.encoder.lines(entry);
+            for (name, content) in &lines.blobs {
+                let name = format!("{}/{name}", self.objects());
+                self.store.put(&name, content.as_bytes()).await?;
+                added.bytes += content.len();
+            }
+            added.lines += lines.lines.len() as u64;
+            lines.lines.iter().for_each(|line| text.push_str(line));
+        }
+        added.bytes += text.len();
+        Ok((text, added))
+    }
+
+    /// What the names of this writer's objects begin with: a writer that was fenced off writes
+    /// none of the same name.
+    fn objects(&self) -> String {
+        format!("{}/{}", self.record.birth, self.epoch.0)
+    }
+
+    /// Marks and payload of the next message, with these lines behind what there is.
+    async fn message(
+        &mut self,
+        last: Seq,
+        text: String,
+        lines: u64,
+    ) -> Result<(Marks, Bytes), LogError> {
+        self.count += 1;
+        let by = format!("{}-{}", self.epoch.0, self.count);
+        let objects = self.objects();
+        let mut marks = Marks { seq: last, lines: self.lines + lines, objects, object: None, by };
+        let mut payload = Bytes::from(text);
+        if payload.len() > self.store.streams.payload_bytes_max() {
+            let name = format!("{}/batch-{}", marks.objects, self.count);
+            self.store.put(&name, &payload).await?;
+            (marks.object, payload) = (Some(name), Bytes::new());
+        }
+        Ok((marks, payload))
+    }
+
+    /// Sends a message, and notes what it adds when it is acknowledged.
+    fn send(
+        &self,
+        marks: Marks,
+        payload: Bytes,
+        entries: Vec<Arc<LogEntry>>,
+        added: Added,
+    ) -> Sent {
+        let (store, record) = (self.store.clone(), self.record.clone());
+        let (subject, behind) = (self.subject.clone(), self.newest);
+        let (expected, epoch, what) = (self.last, self.epoch, self.what());
+        let sending = tokio::spawn(async move {
+            let by = marks.by.clone();
+            let is_ours =
+                |newest: &Stored| Marks::read(&newest.headers).is_some_and(|m| m.by == by);
+            let (stream, headers) = (&store.streams.log, marks.headers());
+            let publish = Publish { stream, subject: &subject, headers, payload, behind };
+            match store.streams.publish(&publish, is_ours).await {
+                Ok(number) => {
+                    store.acknowledged(record, epoch, &entries, added, number);
+                    Ok(number)
+                }
+                Err(refused) => {
+                    store.released(&record.id, epoch);
+                    Err(failure(refused, expected, what))
+                }
+            }
+        });
+        let what = self.what();
+        let sent = sending.map(|sent| {
+            sent.unwrap_or_else(|error| Err(Failure::Failed { what, why: error.to_string() }))
+        });
+        sent.boxed().shared()
+    }
+
+    /// The text of an index; `None` where there is nothing to gain. It is made between turns: the
+    /// line encoder must see a turn from its start.
+    fn index(&self, state: &State) -> Option<Vec<u8>> {
+        let at_rest = state.turn().is_none() && state.may_be_kept();
+        if !at_rest || state.last_seq() != self.last {
+            return None;
+        }
+        let all = lock(&self.store.leased);
+        let leased = all.get(&self.record.id).filter(|leased| leased.epoch == self.epoch)?;
+        if leased.since_bytes < INDEX_BYTES_MIN {
+            return None;
+        }
+        index::text(leased, state)
+    }
+
+    async fn journal(&mut self, payload: Bytes, rolls_up: bool) -> Result<(), LogError> {
+        self.count += 1;
+        let by = format!("{}-{}", self.epoch.0, self.count);
+        let mut headers = Marks { by: by.clone(), ..Marks::default() }.headers();
+        if rolls_up {
+            roll_up(&mut headers);
+        }
+        let is_ours = |newest: &Stored| Marks::read(&newest.headers).is_some_and(|m| m.by == by);
+        let (stream, subject) = (&self.store.streams.live, &self.live_subject);
+        let publish = Publish { stream, subject, headers, payload, behind: self.live_newest };
+        match self.store.streams.publish(&publish, is_ours).await {
+            Ok(number) => {
+                self.live_newest = number;
+                Ok(())
+            }
+            Err(refused) => {
+                let failure = match refused {
+                    Refused::Moved { .. } => self.failed(FENCED),
+                    Refused::Failed { why } => self.failed(why),
+                };
+                self.store.released(&self.record.id, self.epoch);
+                self.failure = Some(failure.clone());
+                Err(failure.into())
+            }
+        }
+    }
+}
+
+fn failure(refused: Refused, expected: Seq, what: String) -> Failure {
+    match refused {
+        Refused::Failed { why } => Failure::Failed { what, why },
+        Refused::Moved { newest } => {
+            let found = newest.and_then(|newest| Marks::read(&newest.headers));
+            match found.map(|marks| marks.seq).filter(|found| *found != expected) {
+                Some(found) => Failure::Moved { expected, found },
+                None => Failure::Failed { what, why: FENCED.into() },
+            }
+        }
+    }
+}
+
+impl Store {
+    /// A batch is stored: what is known of its session follows.
+    fn acknowledged(
+        &self,
+        mut record: Record,
+        epoch: Epoch,
+        entries: &[Arc<LogEntry>],
+        added: Added,
+        number: u64,
+    ) {
+        let mut all = lock(&self.leased);
+        let leased = all.get_mut(&record.id).filter(|leased| leased.epoch == epoch);
+        let Some(leased) = leased else { return };
+        let before = (leased.summary.named.clone(), leased.summary.standing.clone());
+        leased.appended(entries, added, number);
+        let is_shown = (&before.0, &before.1) != (&leased.summary.named, &leased.summary.standing);
+        if is_shown {
+            record.sum_up(&leased.summary, number);
+            self.due.add(record);
+        }
+    }
+
+    /// The record as of now, of a session that this writer has.
+    fn summed(&self, record: &Record, epoch: Epoch) -> Option<Record> {
+        let all = lock(&self.leased);
+        let leased = all.get(&record.id).filter(|leased| leased.epoch == epoch)?;
+        let mut record = record.clone();
+        record.sum_up(&leased.summary, leased.newest);
+        Some(record)
+    }
+
+    /// Whoever reads it looks for themselves from now on.
+    fn released(&self, id: &SessionId, epoch: Epoch) {
+        let mut all = lock(&self.leased);
+        if all.get(id).is_some_and(|leased| leased.epoch == epoch) {
+            all.remove(id);
+        }
+    }
+}
+
+impl Drop for NatsWriter {
+    fn drop(&mut self) {
+        self.store.released(&self.record.id, self.epoch);
+    }
+}
+
+impl Writer for NatsWriter {
+    fn append_ahead<'a>(
+        &'a mut self,
+        expected_last: Seq,
+        entries: &'a [Arc<LogEntry>],
+        _flush: Flush,
+    ) -> BoxFuture<'a, Result<Option<Flushing>, LogError>> {
+        async move {
+            self.settled().await?;
+            if self.last != expected_last {
+                return Err(LogError::Conflict { expected: expected_last, found: self.last });
+            }
+            let last = entries.last().map_or(self.last, |entry| entry.seq);
+            let made = async {
+                let (text, added) = self.encoded(entries).await?;
+                let (marks, payload) = self.message(last, text, added.lines).await?;
+                Ok::<_, LogError>((marks, payload, added))
+            };
+            let (marks, payload, added) = match made.await {
+                Ok(made) => made,
+                Err(error) => {
+                    // The encoder has seen entries that the log does not hold.
+                    self.failure = Some(self.failed(&error));
+                    return Err(error);
+                }
+            };
+            let sent = self.send(marks, payload, entries.to_vec(), added);
+            self.sent = Some(sent.clone());
+            (self.last, self.lines) = (last, self.lines + added.lines);
+            Ok(Some(async move { Ok(sent.await.map(drop)?) }.boxed()))
+        }
+        .boxed()
+    }
+
+    fn grow<'a>(&'a mut self, growths: &'a [Growth]) -> BoxFuture<'a, Result<(), LogError>> {
+        async move {
+            if let Some(failure) = &self.failure {
+                return Err(failure.clone().into());
+            }
+            let mut records = Vec::new();
+            journal::write(growths, &mut records);
+            self.has_grown = true;
+            self.journal(records.into(), false).await
+        }
+        .boxed()
+    }
+
+    fn forget_growth(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
+        async move {
+            if !std::mem::take(&mut self.has_grown) {
+                return Ok(());
+            }
+            self.journal(Bytes::new(), true).await
+        }
+        .boxed()
+    }
+
+    fn audit<'a>(&'a mut self, line: &'a str) -> BoxFuture<'a, Result<(), LogError>> {
+        async move {
+            self.settled().await?;
+            let text = format!("{}\n", line.trim_end());
+            let added = Added { lines: 1, bytes: text.len() };
+            let (marks, payload) = self.message(self.last, text, added.lines).await?;
+            self.sent = Some(self.send(marks, payload, Vec::new(), added));
+            self.lines += 1;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn keep_content<'a>(
+        &'a mut self,
+        hash: &'a str,
+        content: &'a Bytes,
+    ) -> BoxFuture<'a, Result<bool, LogError>> {
+        async move {
+            self.settled().await?;
+            let bytes = self.record.kept_bytes + content.len() as u64;
+            if bytes > KEPT_BYTES_MAX {
+                return Ok(false);
+            }
+            self.store.put(&kept_name(&self.record.birth, hash), content).await?;
+            self.record.kept_bytes = bytes;
+            Ok(true)
+        }
+        .boxed()
+    }
+
+    fn keep<'a>(&'a mut self, state: &'a State, occasion: Occasion) -> BoxFuture<'a, ()> {
+        async move {
+            // That a turn ended is shown by lists, so its record is written as it is.
+            if occasion == Occasion::TurnEnded || self.settled().await.is_err() {
+                return;
+            }
+            let Some(record) = self.store.summed(&self.record, self.epoch) else { return };
+            if let Err(error) = self.store.write_record(&record).await {
+                tracing::warn!(session = %record.id, %error, "its record is behind");
+            }
+            let Some(text) = self.index(state) else { return };
+            // Without one the session is read from an earlier place, or whole.
+            if let Err(error) = self.store.keep_index(&record, &text).await {
+                tracing::debug!(session = %record.id, %error, "no index");
+            }
+        }
+        .boxed()
+    }
+}
