@@ -69,22 +69,30 @@ class Follower:
         return list(found.values())
 
 
+# What people do beside the turn.
+OF_OTHERS = ("message_queued", "message_dropped", "session_info", "notice")
+
+
 def story(frames):
-    """What frames tell: streams as wholes where they end, what is told again only once."""
-    told, streams, before = [], {}, set()
+    """What frames tell: streams as wholes where they end, what is told again only once. Reasoning
+    ends with what the turn does next, whatever others do meanwhile."""
+    told, streams, before, thought = [], {}, set(), ""
     for frame in frames:
         kind = frame["type"]
+        if kind == "assistant_reasoning":
+            thought += frame["text"]
+            continue
         if kind in ("assistant_message", "command_output"):
             stream = frame.get("tool_id")
             text = streams.pop(stream, "") + frame.get("text", frame.get("output"))
-            if frame.get("is_final") or frame.get("is_streaming") is False:
-                told.append((kind, text, frame.get("exit_code")))
-            else:
+            if not frame.get("is_final") and frame.get("is_streaming") is not False:
                 streams[stream] = text
-        elif kind == "assistant_reasoning" and told and told[-1][0] == kind:
-            told[-1] = (kind, told[-1][1] + frame["text"])
-        elif kind == "assistant_reasoning":
-            told.append((kind, frame["text"]))
+                continue
+        if thought and kind not in OF_OTHERS:
+            told.append(("assistant_reasoning", thought))
+            thought = ""
+        if kind in ("assistant_message", "command_output"):
+            told.append((kind, text, frame.get("exit_code")))
         else:
             said = {k: v for k, v in frame.items() if k not in ("id", "seq", "cursor")}
             key = json.dumps(said, sort_keys=True)

@@ -47,6 +47,7 @@ def test_the_list_says_where_each_session_stands(t):
 def test_a_session_that_was_ended_says_so(t):
     server = t.server()
     client = server.client("/unified?session_id=s1", checked=False)
+    eventually(lambda: listed(server), "the session is there")
     for kind, want in (("session_end", "ended"), ("session_start", "idle"),
                        ("session_end", "ended")):
         client.ws.send(json.dumps({"type": kind, "session_id": "s1"}))

@@ -29,11 +29,13 @@ def said(frames):
 
 def apart(frames):
     """The texts of the streams, and what else is said in its order: of streams that run side by
-    side only their own order is kept."""
-    texts, others = {}, []
+    side only their own order is kept. Of a call's pieces only the first one names it."""
+    texts, others, calls = {}, [], {}
     for one in said(frames):
         if one["type"] in (*STREAMED, "tool_call_chunk"):
-            stream = (one["type"], one.get("call_id"), one["node_id"])
+            call = one.get("call_id") or calls.get((one["type"], one["node_id"]))
+            calls[one["type"], one["node_id"]] = call
+            stream = (one["type"], call, one["node_id"])
             texts[stream] = texts.get(stream, "") + one.get("content", one.get("arguments_delta"))
         else:
             others.append(one)

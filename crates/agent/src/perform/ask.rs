@@ -158,12 +158,13 @@ fn begin(model: Arc<dyn Model>, asked: Asked, permit: Permit) -> BoxStream<'stat
     })
 }
 
-/// The next chunk if it is there, or if it is as soon as everybody else on this thread has had a
-/// turn.
+/// The next chunk if it is there; where they come fast, or if it is as soon as everybody else on
+/// this thread has had a turn.
 async fn soon(
     chunks: &mut BoxStream<'static, Chunk>,
+    fast: bool,
 ) -> Result<Option<Option<Chunk>>, Box<dyn Any + Send>> {
-    let mut waited = false;
+    let mut waited = !fast;
     let polled = std::future::poll_fn(|cx| match chunks.poll_next_unpin(cx) {
         Poll::Ready(chunk) => Poll::Ready(Some(chunk)),
         Poll::Pending if waited => Poll::Ready(None),
@@ -249,18 +250,15 @@ impl Asking {
         }
     }
 
-    /// A text with what is there behind it of the same block, so that what comes fast goes on
-    /// together. Where chunks come one by one nobody looks for more.
+    /// A text with what is there behind it of the same block, so that what came together goes on
+    /// together. Where chunks come one by one nobody waits for more.
     async fn with_more(&mut self, stream: Stream, block: u32, text: Text) -> Text {
         let (now, before) = (Instant::now(), self.came_at);
         self.came_at = Some(now);
         let fast = before.is_some_and(|before| now.duration_since(before) <= TOGETHER_TIME_MAX);
-        if !fast {
-            return text;
-        }
         let mut joined: Option<String> = None;
         for _ in 0..CHUNKS_TOGETHER_MAX {
-            let next = match soon(&mut self.chunks).await {
+            let next = match soon(&mut self.chunks, fast).await {
                 Ok(Some(next)) => next,
                 Ok(None) => break,
                 Err(panic) => {

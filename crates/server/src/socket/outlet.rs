@@ -5,14 +5,13 @@
 //! What the socket does not take at once stays here and goes out before anything else. Nothing in
 //! here waits: that it goes out in time is the writing half's affair.
 
-use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use bytes::{Buf, Bytes};
-use polyloop_agent::subscriber::{Door, Passed};
+use bytes::Bytes;
+use polyloop_agent::subscriber::Door;
 use polyloop_dialects::Frame;
 use polyloop_session::SessionId;
 use tokio::net::tcp::OwnedWriteHalf;
@@ -23,12 +22,16 @@ use crate::access::Visit;
 use crate::app::App;
 use crate::view::Bundle;
 
+mod door;
+mod rest;
+
+use door::WayIn;
+use rest::Rest;
+
 /// What is put together before it is written.
 const TOGETHER_BYTES_MAX: usize = 32 * 1024;
 /// Pieces given to the socket at once.
 const PIECES_MAX: usize = 64;
-/// A longer bundle is not kept for the sake of its stamp.
-const KEPT_BYTES_MAX: usize = 1024;
 /// The first byte of the frame that ends a WebSocket.
 const CLOSE: u8 = 0x88;
 
@@ -75,37 +78,6 @@ enum Phase {
 /// The socket is broken.
 #[derive(Debug)]
 pub(super) struct Broken;
-
-/// What the socket has not taken yet.
-#[derive(Default)]
-struct Rest {
-    pieces: VecDeque<Bytes>,
-    bytes: usize,
-}
-
-impl Rest {
-    fn push(&mut self, piece: Bytes) {
-        self.bytes += piece.len();
-        self.pieces.push_back(piece);
-    }
-
-    fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
-    }
-
-    fn advance(&mut self, mut taken: usize) {
-        self.bytes -= taken;
-        while let Some(piece) = self.pieces.front_mut() {
-            if taken < piece.len() {
-                return piece.advance(taken);
-            }
-            taken -= piece.len();
-            self.pieces.pop_front();
-        }
-        // Seldom used: an idle connection keeps no room for it.
-        self.pieces = VecDeque::new();
-    }
-}
 
 impl Now {
     /// Whether what is put in now goes out at once.
@@ -364,54 +336,5 @@ fn enough(now: &Now) -> ControlFlow<()> {
     match now.rest.bytes < TOGETHER_BYTES_MAX {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),
-    }
-}
-
-struct WayIn {
-    outlet: Arc<Outlet>,
-    /// Of this connection's doors.
-    number: u32,
-    session: SessionId,
-    sight: Sight,
-}
-
-impl WayIn {
-    /// The client has everything up to here.
-    fn passed(&self, now: &mut Now, bundle: &Arc<Bundle>) {
-        let Some(stamp) = bundle.stamp() else { return };
-        match &mut now.latest {
-            _ if bundle.text_bytes > KEPT_BYTES_MAX => {
-                now.standing(|standing| standing.stamp(&self.session, stamp));
-            }
-            Some(latest) if latest.door == self.number => latest.bundle = bundle.clone(),
-            Some(_) | None => {
-                now.standing(|_| ());
-                let (bundle, session) = (bundle.clone(), self.session.clone());
-                now.latest = Some(Latest { bundle, door: self.number, session });
-            }
-        }
-    }
-}
-
-impl Door<Arc<Bundle>> for WayIn {
-    fn pass(&mut self, bundle: &Arc<Bundle>) -> Passed {
-        let outlet = &*self.outlet;
-        let mut now = outlet.now();
-        if !now.is_free() {
-            return Passed::Shut;
-        }
-        match (self.sight, &bundle.shared) {
-            (Sight::All, Some(bytes)) => {
-                self.passed(&mut now, bundle);
-                outlet.count(&mut now, bundle.text_bytes);
-                now.put(bytes);
-            }
-            (Sight::All | Sight::OwnRun(_), _) => {
-                let bytes = outlet.own(&mut now, &self.session, self.sight, bundle);
-                now.put(&bytes);
-            }
-        }
-        now.call_for_help();
-        Passed::Through
     }
 }

@@ -84,3 +84,40 @@ impl Bundle {
 fn is_plain(frame: &Frame) -> bool {
     frame.inserts.is_empty() && frame.presents.is_none() && !Bundle::ends_run(frame)
 }
+
+#[cfg(test)]
+mod tests {
+    use polyloop_dialects::Insert;
+
+    use super::*;
+
+    #[test]
+    fn heads_say_how_long_a_text_is() {
+        for (length, head) in [
+            (0, vec![0x81, 0]),
+            (125, vec![0x81, 125]),
+            (126, vec![0x81, 126, 0, 126]),
+            (255, vec![0x81, 126, 0, 255]),
+            (65_535, vec![0x81, 126, 255, 255]),
+            (65_536, vec![0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]),
+        ] {
+            let mut out = Vec::new();
+            Bundle::push(&mut out, &vec![b'x'; length]);
+            assert_eq!(out[..head.len()], head, "{length}");
+            assert_eq!(out.len(), head.len() + length);
+        }
+    }
+
+    #[test]
+    fn what_all_get_alike_is_shared_with_its_last_stamp() {
+        let stamped = |text: &str| Frame::unstamped(text.to_owned()).stamped(b",s}");
+        let bundle = Bundle::new(vec![stamped("{a}"), Frame::unstamped("{b}")]);
+        assert_eq!(bundle.shared.as_deref(), Some(&b"\x81\x05{a,s}\x81\x03{b}"[..]));
+        assert_eq!(bundle.stamp(), Some(&b",s}"[..]));
+        assert_eq!(bundle.frames[1].text, "{b}");
+        let own = Frame { inserts: vec![(1, Insert::EventNumber)], ..Frame::unstamped("{}") };
+        let bundle = Bundle::new(vec![stamped("{a}"), own]);
+        assert!(bundle.shared.is_none() && bundle.stamp().is_none());
+        assert_eq!((bundle.frames.len(), bundle.text_bytes), (2, 7));
+    }
+}
