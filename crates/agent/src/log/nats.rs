@@ -20,6 +20,7 @@ use super::{Codec, Fork, ForkedAt, LinePlace, Log, LogError, OpenMode, Opened, S
 mod direct;
 mod fork;
 mod index;
+mod leased;
 mod message;
 mod objects;
 mod open;
@@ -35,9 +36,9 @@ pub(super) mod tests;
 
 pub use streams::Place;
 
+use leased::Leased;
 use records::Due;
 use streams::Streams;
-use writer::Leased;
 
 /// How long an answer of NATS is waited for.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);

@@ -14,9 +14,9 @@ use super::super::files::index::{Beside, Place};
 use super::super::files::load::Pass;
 use super::super::{LogError, Named, Spent, Standing, Summary};
 use super::Store;
+use super::leased::Leased;
 use super::message::Marks;
 use super::records::Record;
-use super::writer::Leased;
 
 /// Goes up when the form changes, or how lines are read and numbered.
 const INDEX_VERSION: u32 = 1;

@@ -14,10 +14,11 @@ use super::super::files::journal;
 use super::super::files::load::Pass;
 use super::super::{LogError, OpenMode, Opened};
 use super::direct::Stored;
+use super::leased::Leased;
 use super::message::Marks;
 use super::publish::{Publish, Refused};
 use super::records::Record;
-use super::writer::{Leased, NatsWriter};
+use super::writer::NatsWriter;
 use super::{Store, failed, lock};
 
 /// How often a fence is tried while others write.

@@ -12,9 +12,9 @@ use super::super::files::load::adopted;
 use super::super::files::page::gap;
 use super::super::{Codec, Line, LinePlace, LogError};
 use super::direct::{PAGE_MESSAGES_MAX, Stored};
+use super::leased::Near;
 use super::message::Marks;
 use super::summing::Read;
-use super::writer::Near;
 use super::{Store, TRY_EVERY, TRYING_TIME_MAX, failed_to, lock};
 
 const PAGE_ENTRIES_MAX: usize = 256;

@@ -17,6 +17,7 @@ use super::direct::PAGE_MESSAGES_MAX;
 use super::{Store, TRY_EVERY, failed, lock};
 
 const OPERATION: &str = "KV-Operation";
+const SUBJECT: &str = "Nats-Subject";
 const SESSION: &str = "session";
 const ARCHIVED: &str = "archived";
 /// How often a record is written that another process writes at the same time.
@@ -140,25 +141,28 @@ impl Store {
     pub(super) async fn list(&self) -> Result<Vec<Summary>, LogError> {
         let bucket = &self.streams.records;
         let subject = format!("{}{SESSION}.>", bucket.prefix);
-        let (mut all, mut from) = (Vec::new(), 1);
+        let (mut found, mut from) = (HashMap::new(), 1);
         loop {
-            // Each key has one message, its newest.
+            // Each key has one message, its newest; one that is replaced meanwhile comes again.
             let page =
                 self.streams.messages(&bucket.stream_name, &subject, from, PAGE_MESSAGES_MAX);
             let page = page.await?;
             let Some(last) = page.last() else { break };
             from = last.sequence + 1;
             for message in page {
+                let key = message.headers.get(SUBJECT).map(|key| key.as_str().to_owned());
                 if message.headers.get(OPERATION).is_some() {
+                    found.remove(&key);
                     continue;
                 }
                 match serde_json::from_slice::<Record>(&message.payload) {
-                    Ok(record) => all.push(record.summary()),
+                    Ok(record) => drop(found.insert(key, record.summary())),
                     // One that cannot be read does not hide the others.
                     Err(error) => tracing::warn!(%error, "a session cannot be listed"),
                 }
             }
         }
+        let mut all: Vec<Summary> = found.into_values().collect();
         let leased = lock(&self.leased);
         for summary in &mut all {
             if let Some(leased) = leased.get(&summary.id) {

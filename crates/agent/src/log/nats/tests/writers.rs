@@ -207,6 +207,28 @@ async fn an_index_gives_what_the_whole_log_gives_or_is_not_used() {
     }
 }
 
+/// What changes while it is listed is listed once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_is_listed_once_while_its_record_is_written() {
+    let server = Server::start();
+    let (here, there) =
+        (server.connect(Arc::new(PlainCodec)).await, server.connect(Arc::new(PlainCodec)).await);
+    let mut session = opened(&here, "s").await;
+    session.writer.append(Seq::NONE, &[entry(1, created())], Flush::Disk).await.unwrap();
+    session.writer.keep(&session.folded.state, Occasion::Leaving).await;
+    let writing = tokio::spawn(async move {
+        for seq in 1..400 {
+            // The newest message is shown by lists.
+            let next = [entry(seq + 1, queued(&format!("{seq}")))];
+            session.writer.append(Seq(seq), &next, Flush::Disk).await.unwrap();
+        }
+    });
+    while !writing.is_finished() {
+        assert_eq!(there.list().await.unwrap().len(), 1);
+    }
+    writing.await.unwrap();
+}
+
 #[tokio::test]
 async fn a_batch_that_fits_in_no_message_is_still_one() {
     let server = Server::start();
