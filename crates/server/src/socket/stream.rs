@@ -27,7 +27,9 @@ impl Unbound {
         let parts = upgraded
             .downcast::<TokioIo<TcpStream>>()
             .map_err(|_| io::Error::other("not a connection of ours"))?;
-        Ok(Unbound { socket: parts.io.into_inner().into_std()?, early: parts.read_buf })
+        // Even with nothing in it, it holds on to the whole buffer of the handshake.
+        let early = Bytes::copy_from_slice(&parts.read_buf);
+        Ok(Unbound { socket: parts.io.into_inner().into_std()?, early })
     }
 
     /// From here on it belongs to the thread that calls this.
@@ -58,7 +60,7 @@ impl AsyncRead for Stream {
         buf.put_slice(&self.early[..length]);
         self.early.advance(length);
         if self.early.is_empty() {
-            // It shares a buffer that nobody else needs any more.
+            // Nobody needs it any more.
             self.early = Bytes::new();
         }
         Poll::Ready(Ok(()))

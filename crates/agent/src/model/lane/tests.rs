@@ -212,7 +212,9 @@ async fn a_refusal_is_read_though_the_request_is_not() {
         std::thread::park();
     });
     let body = vec![b' '; 32 * 1024 * 1024];
-    let answer = lanes().post(&server.url, &HeaderMap::new(), &body).await.unwrap();
+    let (lanes, headers) = (lanes(), HeaderMap::new());
+    let asked = lanes.post(&server.url, &headers, &body);
+    let answer = tokio::time::timeout(Duration::from_secs(60), asked).await.unwrap().unwrap();
     assert_eq!(answer.status, 413);
     let mut text = Vec::new();
     let mut body = answer.body;
