@@ -1,8 +1,8 @@
 //! One task a session. It takes commands from its mailbox and reports from its performers, and is
 //! the only one that changes the session.
 //!
-//! Everything that happens goes through `record`'s doors: numbered and applied, then appended and
-//! sent, in that order, so no client sees what a restart could forget. When the store fails the
+//! Everything that happens goes through `record`: numbered and applied, then appended and sent,
+//! in that order, so no client sees what a restart could forget. When the store fails the
 //! actor ends; the session is opened anew from its log.
 
 use std::collections::{HashMap, VecDeque};

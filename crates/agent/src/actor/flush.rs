@@ -44,7 +44,10 @@ impl<V: View> Actor<V> {
         let why = match done {
             Err(CommandError::Store(why) | CommandError::Failed(why)) => why,
             done => {
-                self.answer_then(reply, done);
+                self.audience.tell(move |safe| {
+                    let failed = |why: &str| CommandError::Failed(why.to_owned());
+                    let _ = reply.send(safe.map_err(failed).and(done));
+                });
                 return Ok(Flow::GoOn);
             }
         };

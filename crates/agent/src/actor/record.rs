@@ -1,4 +1,4 @@
-//! The doors that everything goes through that happens in a session.
+//! The one way for everything that happens in a session.
 //!
 //! What happens is numbered and applied at once, and written down before anybody is shown it or
 //! told of it. In between the model is asked what follows from it, if anything does: what is asked
@@ -12,9 +12,8 @@ use futures_util::StreamExt;
 use polyloop_session::event::Level;
 use polyloop_session::policy::{Leave, Mode};
 use polyloop_session::{Event, Growth, LogEntry, Update};
-use tokio::sync::oneshot;
 
-use super::{Actor, Answered, CommandError, Kept, decisions, noted};
+use super::{Actor, Kept, decisions, noted};
 use crate::log::{Flush, LogError, Occasion};
 use crate::perform::Performed;
 use crate::subscriber::View;
@@ -24,8 +23,6 @@ use crate::tokens;
 #[derive(Default)]
 pub(super) struct Unwritten {
     entries: Vec<Arc<LogEntry>>,
-    /// Who waits to hear that it is.
-    answers: Vec<(oneshot::Sender<Answered>, Answered)>,
     /// Something in it must survive the machine.
     to_disk: bool,
     /// Nothing grows any more behind it.
@@ -36,7 +33,7 @@ pub(super) struct Unwritten {
 }
 
 impl<V: View> Actor<V> {
-    /// The first door: numbers and applies. What is taken is written by the next `settle`.
+    /// Numbers and applies. What is taken is written down by the next `settle`.
     pub(super) async fn take(&mut self, events: Vec<Event>) {
         if events.is_empty() {
             return;
@@ -79,15 +76,10 @@ impl<V: View> Actor<V> {
         }
     }
 
-    /// Both doors at once.
+    /// Takes events and writes them down at once.
     pub(super) async fn record(&mut self, events: Vec<Event>) -> Result<(), LogError> {
         self.take(events).await;
         self.write_out().await
-    }
-
-    /// Somebody is told this when what was taken is written, and safe.
-    pub(super) fn answer_then(&mut self, reply: oneshot::Sender<Answered>, done: Answered) {
-        self.unwritten.answers.push((reply, done));
     }
 
     pub(super) fn about_to_ask(&mut self) {
@@ -110,23 +102,12 @@ impl<V: View> Actor<V> {
         Ok(first)
     }
 
-    /// The second door: appends, then sends.
+    /// Appends what was taken, then sends it.
     pub(super) async fn write_out(&mut self) -> Result<(), LogError> {
         let unwritten = std::mem::take(&mut self.unwritten);
-        let Unwritten { entries, answers, to_disk, closes_growth, ends_turn, asks } = unwritten;
+        let Unwritten { entries, to_disk, closes_growth, ends_turn, asks } = unwritten;
         self.unwritten.asks = asks;
-        if let Err(error) = self.append(&entries, to_disk).await {
-            for (reply, _) in answers {
-                let _ = reply.send(Err(CommandError::Failed(error.to_string())));
-            }
-            return Err(error);
-        }
-        for (reply, done) in answers {
-            self.audience.tell(move |safe| {
-                let failed = |why: &str| CommandError::Failed(why.to_owned());
-                let _ = reply.send(safe.map_err(failed).and(done));
-            });
-        }
+        self.append(&entries, to_disk).await?;
         for entry in entries {
             self.audience.send(&Update::Logged(entry));
         }
@@ -154,7 +135,7 @@ impl<V: View> Actor<V> {
         Ok(())
     }
 
-    /// The door for growth: kept, then sent.
+    /// Growth is kept, then sent.
     pub(super) async fn grow(&mut self, growths: Vec<Growth>) -> Result<(), LogError> {
         if growths.is_empty() {
             return Ok(());
