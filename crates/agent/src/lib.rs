@@ -13,6 +13,7 @@ pub mod messages;
 pub mod meter;
 pub mod model;
 pub mod patch;
+pub mod peers;
 pub mod perform;
 pub mod place;
 pub mod rails;
