@@ -56,13 +56,23 @@ impl Reader {
         session: &SessionId,
         told: Told,
     ) -> Result<(), Gone> {
-        if let Some(complaint) = self.too_many(session) {
-            return self.reply(dialect, Some(session), Reply::Complaint(complaint)).await;
-        }
         let handle = match self.attachments.get(session) {
             Some(attachment) => attachment.handle.clone(),
             None => self.app.sessions.handle(session.clone(), self.client.who.clone()),
         };
+        self.attach_with(dialect, handle, told).await
+    }
+
+    /// To the session of a handle, if the connection may have one more.
+    pub(super) async fn attach_with(
+        &mut self,
+        dialect: &'static dyn Dialect,
+        handle: Handle<DialectView>,
+        told: Told,
+    ) -> Result<(), Gone> {
+        if let Some(complaint) = self.too_many(handle.id()) {
+            return self.reply(dialect, Some(handle.id()), Reply::Complaint(complaint)).await;
+        }
         self.attach_by(dialect, handle, told).await
     }
 
