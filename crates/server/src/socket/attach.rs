@@ -1,6 +1,6 @@
 //! Attaches a connection to sessions: what it has missed goes out first, then what comes.
 
-use polyloop_agent::actor::{Attached, CommandError, Look};
+use polyloop_agent::actor::{Attached, CommandError, Look, MOVED};
 use polyloop_agent::sessions::Handle;
 use polyloop_agent::subscriber;
 use polyloop_dialects::{Complaint, Cursor, Dialect, Power, Reply, SessionInit, ToolInfo, View};
@@ -265,6 +265,7 @@ pub(super) fn complaint(error: &CommandError) -> Complaint {
     match error {
         CommandError::Refused(refusal) => Complaint::from(refusal),
         CommandError::Store(why) | CommandError::Failed(why) => store_complaint(why),
+        CommandError::Moved => store_complaint(MOVED),
     }
 }
 
