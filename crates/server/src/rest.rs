@@ -74,7 +74,7 @@ pub fn command_failed(failure: &CommandError) -> Response {
         CommandError::Store(why) | CommandError::Failed(why) => {
             failed("The session store failed", why)
         }
-        CommandError::Moved => failed("The session store failed", MOVED),
+        CommandError::Moved => failed("The session store failed", &MOVED),
     }
 }
 
