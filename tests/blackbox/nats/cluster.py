@@ -9,6 +9,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 import harness
@@ -21,6 +22,8 @@ COUNT = 3
 CLIENT_PORT, ROUTE_PORT = 4222, 6222
 TOKEN = "a-token-of-the-chaos-run"
 STORE_NAME = "polyloop"
+# What keys of the list of owners begin with.
+SERVER, SESSION = "server.", "session."
 # A server that cannot reach its store ends, and is started again, as a supervisor would.
 START_SECS_MAX = 90.0
 START_AGAIN_SECS = 0.5
@@ -127,6 +130,9 @@ class Replica(Program):
         if host:
             self.env |= {"HOST": host.address("front"), "POLYLOOP_TOKEN": TOKEN}
         self.is_open = False
+        self.cluster = cluster
+        # The name it has among the servers of its store, which is another one for each run.
+        self.id = None
 
     @property
     def process(self):
@@ -137,8 +143,11 @@ class Replica(Program):
         end = time.monotonic() + START_SECS_MAX
         while True:
             try:
-                self.server = self.test.server(env=self.env, store=False)
-                self.is_open = True
+                # One at a time, so that the new name is this one's.
+                with self.cluster.starting:
+                    self.server = self.test.server(env=self.env, store=False)
+                    self.is_open = True
+                    self.id = self.cluster.new_id()
                 return
             except AssertionError:
                 if time.monotonic() > end:
@@ -180,6 +189,7 @@ class Cluster:
         self.dir, self.work = self.test.dir, self.test.work
         self.compiled = library(self.dir)
         self.nodes, self.replicas = [], []
+        self.starting, self.ids = threading.Lock(), set()
         try:
             self._start()
         except BaseException:
@@ -211,6 +221,20 @@ class Cluster:
                 if node.is_up() and not node.paused:
                     return Wire(*node.address, WIRE_SECS)
         raise ConnectionError("no NATS node takes clients")
+
+    def owners(self):
+        """What the store says of servers and of who has which session."""
+        with self.wire() as wire:
+            return wire.bucket(f"{STORE_NAME}-owners")
+
+    def new_id(self):
+        """The only name of a server that was not there before; nothing if that cannot be told."""
+        with contextlib.suppress(OSError, LookupError):
+            new = {key for key in self.owners() if key.startswith(SERVER)} - self.ids
+            self.ids |= new
+            if len(new) == 1:
+                return new.pop().removeprefix(SERVER)
+        return None
 
     def all_current(self):
         """Whether every node has all that the streams hold."""

@@ -25,7 +25,7 @@ from cluster import Cluster  # noqa: E402
 from crowd import Session  # noqa: E402
 from evidence import gather  # noqa: E402
 from faults import TAKES_SESSIONS, Faults  # noqa: E402
-from takeover import Owners, taken_over  # noqa: E402
+from takeover import sessions_of, taken_over  # noqa: E402
 
 FILES_MAX = 65_536
 PROBLEMS_SHOWN = 40
@@ -44,13 +44,12 @@ class Run:
         self.sessions = [Session(number, cluster.replicas, words.seed, pace)
                          for number in range(1, words.sessions + 1)]
         self.by_id = {session.id: session for session in self.sessions}
-        self.owners = Owners(cluster)
         self.faults = Faults(cluster, words.seed, tell, self._working)
         self.problems = []
 
     def _working(self, replica):
         """Sessions that a replica has, in which something is under way."""
-        return [id for id in self.owners.of(replica)
+        return [id for id in sessions_of(self.cluster, replica)
                 if id in self.by_id and self.by_id[id].works]
 
     async def go(self):

@@ -5,29 +5,21 @@ noted its time, and to the first event behind it that anybody was shown.
 import contextlib
 from datetime import datetime
 
-from cluster import STORE_NAME
+from cluster import SESSION
 
 # A fence that comes later has another reason.
 SECS_MAX = 60.0
 
 
-class Owners:
-    """Which replica has which sessions."""
-
-    def __init__(self, cluster):
-        self.cluster = cluster
-
-    def of(self, replica):
-        with contextlib.suppress(OSError, LookupError):
-            with self.cluster.wire() as wire:
-                owners = wire.bucket(f"{STORE_NAME}-owners")
-            server = self.server_of(replica)
-            return [key.replace("=", ".") for key, owner in owners.items()
-                    if owner.get("server") == server]
+def sessions_of(cluster, replica):
+    """Which sessions a replica has, as far as that can be told just now."""
+    if replica.id is None:
         return []
-
-    def server_of(self, replica):
-        return None
+    with contextlib.suppress(OSError, LookupError):
+        return [key.removeprefix(SESSION).replace("=", ".")
+                for key, owner in cluster.owners().items()
+                if key.startswith(SESSION) and owner.get("server") == replica.id]
+    return []
 
 
 def seconds(stamp):
