@@ -138,6 +138,8 @@ def words_of(given):
     words.add_argument("--pace", type=float, help="seconds between two messages of a session")
     words.add_argument("--warm-up", type=float, default=5.0, help="seconds before the first fault")
     words.add_argument("--plain", action="store_true", help="on loopback, without namespaces")
+    words.add_argument("--unfenced", action="store_true",
+                       help="the program lets anybody write: passes if that is noticed")
     words.add_argument("--only", help="faults whose kind contains this")
     return words.parse_args(given)
 
@@ -163,6 +165,10 @@ def main():
         asyncio.run(run.go())
     finally:
         cluster.stop()
+    if words.unfenced:
+        noticed = any(": two owners: " in problem for problem in run.problems)
+        print("two owners were noticed" if noticed else "nobody noticed two owners")
+        sys.exit(0 if noticed else 1)
     sys.exit(1 if run.problems else 0)
 
 
