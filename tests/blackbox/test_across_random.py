@@ -11,6 +11,7 @@ from contextlib import suppress
 from websockets.exceptions import ConnectionClosed
 
 from harness import WAIT_SECS, eq
+from story import story
 from talk import ASKS, talks
 
 STEPS = 50
@@ -67,39 +68,6 @@ class Follower:
             elif frame["type"] == "approval_settled":
                 found.pop(frame["request_id"], None)
         return list(found.values())
-
-
-# What people do beside the turn.
-OF_OTHERS = ("message_queued", "message_dropped", "session_info", "notice")
-
-
-def story(frames):
-    """What frames tell: streams as wholes where they end, what is told again only once. Reasoning
-    ends with what the turn does next, whatever others do meanwhile."""
-    told, streams, before, thought = [], {}, set(), ""
-    for frame in frames:
-        kind = frame["type"]
-        if kind == "assistant_reasoning":
-            thought += frame["text"]
-            continue
-        if kind in ("assistant_message", "command_output"):
-            stream = frame.get("tool_id")
-            text = streams.pop(stream, "") + frame.get("text", frame.get("output"))
-            if not frame.get("is_final") and frame.get("is_streaming") is not False:
-                streams[stream] = text
-                continue
-        if thought and kind not in OF_OTHERS:
-            told.append(("assistant_reasoning", thought))
-            thought = ""
-        if kind in ("assistant_message", "command_output"):
-            told.append((kind, text, frame.get("exit_code")))
-        else:
-            said = {k: v for k, v in frame.items() if k not in ("id", "seq", "cursor")}
-            key = json.dumps(said, sort_keys=True)
-            if kind not in (*ASKS, "message_queued") or key not in before:
-                told.append((kind, said))
-            before.add(key)
-    return told
 
 
 def settle(choice, client, request):

@@ -1,7 +1,10 @@
 //! The long checks: random sessions by the hundred thousand, kills of a server in use and of one
 //! that applies patches, power that goes, frames of nonsense by the million, commands that try to stay alive,
-//! commands that were judged safe, run and watched by the thousand, and traces to a collector.
+//! commands that were judged safe, run and watched by the thousand, traces to a collector, and
+//! faults of every kind in three servers on three NATS servers.
 
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -52,6 +55,15 @@ pub struct Options {
     /// How often a server in use loses its power
     #[arg(long, default_value_t = 200)]
     power_cuts: u32,
+    /// How many sessions are in use while three servers and three NATS servers fail
+    #[arg(long, default_value_t = 300)]
+    sessions: u32,
+    /// How often something fails there
+    #[arg(long, default_value_t = 100)]
+    faults: u32,
+    /// Without fences, to see that it is noticed: then the check passes if it finds two owners
+    #[arg(long)]
+    unfenced: bool,
     /// One of the checks alone
     #[arg(long, value_enum)]
     only: Option<Only>,
@@ -69,6 +81,7 @@ enum Only {
     Judge,
     Disk,
     Traces,
+    Chaos,
 }
 
 /// One of so many random sessions is also watched: from every place in it, in every dialect.
@@ -87,6 +100,9 @@ pub fn run(place: &Place, options: &Options) -> bool {
         runs,
         stores,
         power_cuts,
+        sessions,
+        faults,
+        unfenced,
         only,
         install,
     } = options;
@@ -94,6 +110,7 @@ pub fn run(place: &Place, options: &Options) -> bool {
     let mut steps = Steps::new();
     let mut built = Passed::Yes;
     let driven = [Only::Kill, Only::Patches, Only::Frames, Only::Stay, Only::Disk, Only::Traces];
+    let driven = driven.into_iter().chain([Only::Chaos]);
     if driven.into_iter().any(wanted) {
         let python =
             steps.run("tools: python3 with websockets", &[], || tools::python(place, install));
@@ -124,6 +141,14 @@ pub fn run(place: &Place, options: &Options) -> bool {
     }
     if wanted(Only::Traces) {
         steps.run("traces", &[built], || traces(place));
+    }
+    if wanted(Only::Chaos) && *unfenced {
+        steps.run("chaos without fences", &[built], || unfenced_chaos(place, *seed));
+    } else if wanted(Only::Chaos) {
+        steps.run("chaos", &[built], || {
+            let polyloop = on_nats(place, "nats", Build::Optimised)?;
+            chaos(place, &polyloop, (*sessions, *faults), *seed, SOAK_TIME_MAX)
+        });
     }
     if wanted(Only::Judge) {
         steps.run("commands judged and run", &[], || judge(place, *commands, *runs, *seed));
@@ -156,6 +181,56 @@ fn traces(place: &Place) -> Result<(), String> {
     let mut run = place.program(place.python());
     run.arg("tests/blackbox/soak/traces.py").arg("--polyloop").arg(target.join("debug/polyloop"));
     show(run.env("FAKE_MODEL", place.fake_model()), SOAK_TIME_MAX)
+}
+
+#[derive(Clone, Copy)]
+enum Build {
+    Plain,
+    Optimised,
+}
+
+/// A server that keeps its sessions on NATS, which is another build; gives its program.
+fn on_nats(place: &Place, feature: &str, build: Build) -> Result<PathBuf, String> {
+    let target = place.target.join(feature);
+    let mut words = place.cargo(&["build", "--package", "polyloop", "--features", feature]);
+    words.arg("--target-dir").arg(&target);
+    let folder = match build {
+        Build::Plain => "debug",
+        Build::Optimised => {
+            words.arg("--release");
+            "release"
+        }
+    };
+    show(&mut words, SPEED_TIME_MAX)?;
+    Ok(target.join(folder).join("polyloop"))
+}
+
+/// Faults in a cluster in use; see tests/blackbox/nats/run_chaos.py.
+pub fn chaos(
+    place: &Place,
+    polyloop: &Path,
+    (sessions, faults): (u32, u32),
+    seed: u64,
+    time_max: Duration,
+) -> Result<(), String> {
+    let mut run = chaos_run(place, polyloop, seed);
+    run.args(["--sessions", &sessions.to_string(), "--faults", &faults.to_string()]);
+    show(&mut run, time_max)
+}
+
+/// Servers that are paused, of a build that lets anybody write: the proofs must say so.
+fn unfenced_chaos(place: &Place, seed: u64) -> Result<(), String> {
+    let polyloop = on_nats(place, "unfenced", Build::Plain)?;
+    let mut run = chaos_run(place, &polyloop, seed);
+    run.args(["--sessions", "12", "--faults", "8", "--pace", "3", "--only", "pause replica"]);
+    show(run.arg("--unfenced"), SOAK_TIME_MAX)
+}
+
+fn chaos_run(place: &Place, polyloop: &Path, seed: u64) -> Command {
+    let mut run = place.program(place.python());
+    run.arg("tests/blackbox/nats/run_chaos.py").arg("--polyloop").arg(polyloop);
+    run.args(["--seed", &seed.to_string()]).env("NATS_SERVER", place.nats_server());
+    run
 }
 
 /// Nobody is left of them; see tests/blackbox/soak/stay.py.

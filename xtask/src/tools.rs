@@ -75,6 +75,7 @@ const PROGRAMS: &[Program] = &[
     (&["setsid", "--version"], "util-linux"),
     (&["git", "--version"], "git"),
     (&["tmux", "-V"], "tmux"),
+    (&["ip", "-V"], "iproute2"),
 ];
 /// A hundred times as large as the others, and needed last.
 const BROWSER: &[Program] = &[(&["chromium", "--version"], "chromium")];

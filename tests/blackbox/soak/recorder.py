@@ -81,7 +81,7 @@ class Recorder:
     def connected(self) -> bool:
         return self._reading is not None and not self._reading.done()
 
-    async def connect(self, address: str, how: Return) -> None:
+    async def connect(self, address: str, how: Return, **options: Any) -> None:
         since = {
             Return.FROM_THE_START: "0",
             Return.CURSOR: self.cursor or str(self.seq),
@@ -93,14 +93,9 @@ class Recorder:
         self.open_request, self.in_text = None, False
         if how is Return.NO_PLACE:
             self.loading = False
-        self._socket = await connect(
-            url,
-            compression=None,
-            proxy=None,
-            max_size=None,
-            ping_interval=None,
-            open_timeout=CONNECT_SECONDS_MAX,
-        )
+        usual = {"compression": None, "proxy": None, "max_size": None, "ping_interval": None,
+                 "open_timeout": CONNECT_SECONDS_MAX}
+        self._socket = await connect(url, **{**usual, **options})
         self.visits.append(Visit(how, self.seq))
         self.away = False
         self._reading = asyncio.create_task(self._read(self._socket))

@@ -1,9 +1,9 @@
 //! Stores a message behind another, or not at all, and finds out which.
 
-use std::error::Error as _;
+use std::error::Error;
 
 use async_nats::header::{HeaderMap, NATS_EXPECTED_LAST_SUBJECT_SEQUENCE};
-use async_nats::jetstream::Error as JetStreamError;
+use async_nats::jetstream::{Error as JetStreamError, ErrorCode};
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::stream::Stream;
 use bytes::Bytes;
@@ -44,7 +44,8 @@ impl Streams {
                 Ok(number) => return Ok(number),
                 Err(error) => error,
             };
-            let is_final = error.source().is_some_and(|source| source.is::<JetStreamError>());
+            let is_final = error.source().is_some_and(|source| source.is::<JetStreamError>())
+                && !is_under_way(&error);
             match error.kind() {
                 PublishErrorKind::WrongLastSequence => {
                     let newest = self.newest(publish.stream, publish.subject).await;
@@ -64,11 +65,31 @@ impl Streams {
 
     async fn sent_once(&self, publish: &Publish<'_>) -> Result<u64, PublishError> {
         let mut headers = publish.headers.clone();
-        headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, publish.behind.to_string());
+        if is_fenced(publish.subject) {
+            headers.insert(NATS_EXPECTED_LAST_SUBJECT_SEQUENCE, publish.behind.to_string());
+        }
         let subject = publish.subject.to_owned();
         let sent = self.context.publish_with_headers(subject, headers, publish.payload.clone());
         Ok(sent.await?.await?.sequence)
     }
+}
+
+/// Everything is, but for the build that shows what then happens: there only claims are.
+fn is_fenced(subject: &str) -> bool {
+    !cfg!(feature = "unfenced") || subject.starts_with("$KV.")
+}
+
+/// Another message for the same place is not yet stored by enough servers: it may come to be there,
+/// or not, and may even be this one, sent before. Whoever asks again is told which.
+pub(super) fn is_under_way(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(error) = error.downcast_ref::<JetStreamError>() {
+            return error.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT;
+        }
+        next = error.source();
+    }
+    false
 }
 
 fn unanswered(error: &dyn std::fmt::Display) -> Refused {

@@ -10,11 +10,12 @@ use async_nats::jetstream::kv::{CreateErrorKind, UpdateErrorKind};
 use polyloop_session::{SessionId, Timestamp};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::super::{LogError, Named, Spent, Standing, Summary};
 use super::direct::PAGE_MESSAGES_MAX;
-use super::{Store, TRY_EVERY, failed, lock};
+use super::publish::is_under_way;
+use super::{Store, TRY_EVERY, TRYING_TIME_MAX, failed, lock};
 
 pub(super) const OPERATION: &str = "KV-Operation";
 const SUBJECT: &str = "Nats-Subject";
@@ -117,11 +118,16 @@ impl Store {
 
     /// False when there is one already.
     pub(super) async fn create_record(&self, record: &Record) -> Result<bool, LogError> {
-        let id = &record.id;
-        match self.streams.records.create(session_key(id), json(record)?).await {
-            Ok(_) => Ok(true),
-            Err(error) if error.kind() == CreateErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(failed(id, error)),
+        let (id, until) = (&record.id, Instant::now() + TRYING_TIME_MAX);
+        loop {
+            match self.streams.records.create(session_key(id), json(record)?).await {
+                Ok(_) => return Ok(true),
+                Err(error) if error.kind() == CreateErrorKind::AlreadyExists => return Ok(false),
+                Err(error) if is_under_way(&error) && Instant::now() < until => {
+                    sleep(TRY_EVERY).await;
+                }
+                Err(error) => return Err(failed(id, error)),
+            }
         }
     }
 
@@ -136,6 +142,7 @@ impl Store {
             match self.streams.records.update(key, json(record)?, revision).await {
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => {}
+                Err(error) if is_under_way(&error) => sleep(TRY_EVERY).await,
                 Err(error) => return Err(failed(&record.id, error)),
             }
         }
