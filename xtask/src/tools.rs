@@ -75,6 +75,10 @@ const PROGRAMS: &[Program] = &[
     (&["setsid", "--version"], "util-linux"),
     (&["git", "--version"], "git"),
     (&["tmux", "-V"], "tmux"),
+    // For examples/cluster, which is run as people would.
+    (&["curl", "--version"], "curl"),
+    (&["ps", "--version"], "procps"),
+    (&["env", "PATH=/usr/sbin:/usr/bin", "haproxy", "-v"], "haproxy"),
 ];
 /// A hundred times as large as the others, and needed last.
 const BROWSER: &[Program] = &[(&["chromium", "--version"], "chromium")];
