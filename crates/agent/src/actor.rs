@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use polyloop_session::command::WaitReply;
-use polyloop_session::context::{self, ContextInfo};
+use polyloop_session::context::ContextInfo;
 use polyloop_session::decide::expire;
 use polyloop_session::event::{Level, Setting, Settings};
 use polyloop_session::policy::Mode;
@@ -25,6 +25,7 @@ use polyloop_session::{
     Command, Event, Growth, ItemId, Limits, Live, MessageId, Refusal, Seq, SessionId, State, Text,
     Timestamp, TurnId, WaitRef, decide,
 };
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -32,23 +33,26 @@ use crate::audit::Audit;
 use crate::clock;
 use crate::gate::Gates;
 use crate::log::memory::Memory;
-use crate::log::{DAMAGED_CODE, Flushing, Folded, Log, LogError, Occasion, Opened, Writer};
+use crate::log::{DAMAGED_CODE, Damage, Flushing, Folded, Log, LogError, Occasion, Opened, Writer};
 use crate::messages::Messages;
 use crate::meter::{Meter, Tally};
 use crate::model::{Model, Models};
+use crate::peers::wire::Asked;
+use crate::peers::{self, Peers};
 use crate::perform;
 use crate::place::{Instructions, Places};
-use crate::subscriber::{Audience, Ending, Power, Presence, Subscription, View};
+use crate::stand::Stand;
+use crate::subscriber::{Audience, Ending, Feed, Power, Presence, Subscription, View};
 use crate::tokens::Counted;
 use crate::tool::{Place, ToolSpec};
 
-mod attach;
 mod decisions;
 mod due;
 mod flush;
 mod noted;
 mod performers;
 mod record;
+mod remote;
 mod room;
 mod spans;
 mod undo;
@@ -66,6 +70,8 @@ pub const MAILBOX_REQUESTS_MAX: usize = 64;
 /// What every session of a server shares.
 pub struct Kit {
     pub log: Arc<dyn Log>,
+    /// Other servers on that log, if there may be some.
+    pub peers: Option<Arc<dyn Peers>>,
     /// Where sessions live that end with their connection.
     pub passing: Arc<Memory>,
     pub messages: Option<Messages>,
@@ -114,7 +120,7 @@ impl Kit {
 }
 
 /// What a command came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
     /// The message that was queued.
     pub message: Option<MessageId>,
@@ -176,6 +182,13 @@ pub(crate) enum Request<V: View> {
     Shown {
         reply: oneshot::Sender<(Seq, Vec<Growth>)>,
     },
+    /// What another server asks of the one that has the session.
+    Remote {
+        asked: Asked,
+        reply: oneshot::Sender<peers::wire::Answered>,
+    },
+    /// Perhaps another server has it now, or none.
+    OwnerChanged,
 }
 
 /// Where a session may be read from.
@@ -210,17 +223,26 @@ pub struct Attached<V: View> {
     pub subscription: Subscription<V::Bundle>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum CommandError {
     Refused(Refusal),
     Store(String),
     /// The store failed under the session; whoever is attached to it is told as it ends.
     Failed(String),
+    /// Another server took the session over before it was safe.
+    Moved,
 }
+
+/// What whoever asked is told then.
+pub const MOVED: &str =
+    "another server took the session over before this was safe; look before you repeat";
 
 impl From<LogError> for CommandError {
     fn from(error: LogError) -> CommandError {
-        CommandError::Store(error.to_string())
+        match error.is_lost() {
+            true => CommandError::Moved,
+            false => CommandError::Store(error.to_string()),
+        }
     }
 }
 
@@ -252,6 +274,14 @@ pub(crate) struct Actor<V: View> {
     due: Option<Due>,
     /// The server stops: what runs is wound down, and nothing begins.
     closing: bool,
+    /// What was asked of this server while another one had the session.
+    backlog: VecDeque<Box<Request<V>>>,
+}
+
+/// What a session that is taken over comes with.
+pub(crate) struct Inherited<V: View> {
+    pub audience: Audience<V>,
+    pub backlog: VecDeque<Box<Request<V>>>,
 }
 
 /// What a session begins with.
@@ -276,11 +306,18 @@ impl<V: View> Actor<V> {
         kit: Arc<Kit>,
         opened: Opened,
         mailbox: mpsc::Receiver<Box<Request<V>>>,
+        inherited: Option<Inherited<V>>,
     ) -> Result<Actor<V>, LogError> {
         let Birth { id, kept, settings, by } = birth;
         let Opened { writer, folded, live } = opened;
         let Folded { state, turns, damage, damage_told, last_at } = folded;
         let meter = kit.meter.clone();
+        let fresh =
+            || Inherited { audience: Audience::new(meter.clone()), backlog: VecDeque::new() };
+        let Inherited { mut audience, backlog } = inherited.unwrap_or_else(fresh);
+        if let (Some(peers), Kept::InStore) = (&kit.peers, kept) {
+            audience.feed(Feed::new(peers.clone(), id.clone()));
+        }
         let mut actor = Actor {
             id,
             kit,
@@ -290,7 +327,7 @@ impl<V: View> Actor<V> {
             live,
             turns,
             last_at,
-            audience: Audience::new(meter.clone()),
+            audience,
             flushing: VecDeque::new(),
             unwritten: record::Unwritten::default(),
             tally: Tally::open(meter),
@@ -303,39 +340,54 @@ impl<V: View> Actor<V> {
             room: room::Room::default(),
             model: None,
             closing: false,
+            backlog,
         };
-        if actor.state.settings().is_none() {
-            let settings = settings.unwrap_or_else(|| actor.kit.settings.clone());
-            actor.record(vec![Event::SessionCreated { settings, by }]).await?;
+        if let Err(error) = actor.take_up(settings, by, &damage, damage_told).await {
+            actor.audience.end(&Ending::of(&error));
+            return Err(error);
         }
-        let journal = actor.kit.places.common.journal.as_ref();
-        let found = journal.map(|journal| journal.found(&actor.id)).unwrap_or_default();
-        actor.take_up_undo(&found).await?;
-        let closing = recover_with(&actor.state, &actor.live, &found);
-        actor.record(closing).await?;
-        actor.live = Live::of(&actor.state);
-        actor.writer.forget_growth().await?;
-        let shown: Vec<Growth> = actor.live.growths().collect();
-        actor.writer.grow(&shown).await?;
+        Ok(actor)
+    }
+
+    async fn take_up(
+        &mut self,
+        settings: Option<Settings>,
+        by: Who,
+        damage: &[Damage],
+        damage_told: Option<Text>,
+    ) -> Result<(), LogError> {
+        if self.state.settings().is_none() {
+            let settings = settings.unwrap_or_else(|| self.kit.settings.clone());
+            self.record(vec![Event::SessionCreated { settings, by }]).await?;
+        }
+        let journal = self.kit.places.common.journal.as_ref();
+        let found = journal.map(|journal| journal.found(&self.id)).unwrap_or_default();
+        self.take_up_undo(&found).await?;
+        let closing = recover_with(&self.state, &self.live, &found);
+        self.record(closing).await?;
+        self.live = Live::of(&self.state);
+        self.writer.forget_growth().await?;
+        let shown: Vec<Growth> = self.live.growths().collect();
+        self.writer.grow(&shown).await?;
         // The server may allow less than it did when the session last ran.
-        if actor.state.mode() == Mode::Bypass && !actor.kit.limits.bypass_allowed {
+        if self.state.mode() == Mode::Bypass && !self.kit.limits.bypass_allowed {
             let (mode, by) = (Mode::default(), Who::via("server"));
-            actor.record(vec![Event::ModeSet { mode, by }]).await?;
+            self.record(vec![Event::ModeSet { mode, by }]).await?;
         }
-        if let Some(text) = damage_text(&damage)
+        if let Some(text) = damage_text(damage)
             && damage_told.as_deref() != Some(text.as_str())
         {
-            tracing::warn!(session = %actor.id, "{text}");
+            tracing::warn!(session = %self.id, "{text}");
             let (level, code) = (Level::Warning, DAMAGED_CODE.into());
-            actor.record(vec![Event::Noticed { level, text: text.into(), code }]).await?;
+            self.record(vec![Event::Noticed { level, text: text.into(), code }]).await?;
         }
-        if actor.kit.auto_resume && actor.state.interrupted().is_some_and(|i| !i.by_person) {
+        if self.kit.auto_resume && self.state.interrupted().is_some_and(|i| !i.by_person) {
             let resume = Command::Resume { by: Who::via(AUTO_RESUME_VIA) };
-            let resumed = decide(&actor.state, resume, &actor.kit.limits);
-            actor.record(resumed.unwrap_or_default()).await?;
+            let resumed = decide(&self.state, resume, &self.kit.limits);
+            self.record(resumed.unwrap_or_default()).await?;
         }
-        actor.flushed().await?;
-        Ok(actor)
+        self.flushed().await?;
+        Ok(())
     }
 
     /// A session whose model cannot be had any more goes on with the server's own; of one that is
@@ -374,10 +426,14 @@ impl<V: View> Actor<V> {
                 self.writer.keep(&self.state, Occasion::Leaving).await;
                 Ending::Closed
             }
+            Err(error) if error.is_lost() => {
+                tracing::warn!(session = %self.id, %error, "another server has the session now");
+                Ending::Moved
+            }
             Err(error) => {
                 tracing::error!(session = %self.id, %error, "the session's store failed");
                 self.kit.meter.store_failed();
-                Ending::Failed(error.to_string())
+                Ending::of(&error)
             }
         };
         self.audience.end(&ending);
@@ -392,6 +448,12 @@ impl<V: View> Actor<V> {
 
     async fn work(&mut self) -> Result<(), LogError> {
         self.advance().await?;
+        while let Some(request) = self.backlog.pop_front() {
+            if let Flow::End = Box::pin(self.handle(*request)).await? {
+                return Ok(());
+            }
+            self.advance().await?;
+        }
         loop {
             if let Some(first) = self.settle().await? {
                 self.take_in(first).await?;
@@ -423,6 +485,7 @@ impl<V: View> Actor<V> {
                     self.record(events).await?;
                 }
                 () = self.audience.left() => {}
+                () = self.audience.feed_due() => {}
                 () = tokio::time::sleep(self.kit.sleep_after), if idle => return Ok(()),
             }
             self.advance().await?;
@@ -446,22 +509,23 @@ impl<V: View> Actor<V> {
         match request {
             Request::Command { .. } | Request::SettleWithPatch { .. } => {}
             Request::Attach { ask, reply } => {
-                let attached = self.attach(ask).await;
+                let attached = self.stand().attach(ask).await;
                 let _ = reply.send(attached.map_err(CommandError::from));
             }
             Request::Beginnings { upto, count, reply } => {
-                let _ = reply.send(self.beginnings(upto, count));
+                let _ = reply.send(self.stand().beginnings(upto, count));
             }
             Request::ContextInfo { reply } => {
-                let tokens_max = self.state.tokens_max(&self.kit.limits);
-                let strategy = self.kit.limits.strategy;
-                let _ = reply.send(context::info(&self.state, tokens_max, strategy));
+                let _ = reply.send(self.stand().context_info());
             }
             Request::Look { reply } => {
-                let settings = self.state.settings().unwrap_or(&self.kit.settings).clone();
-                let (mode, closed) = (self.state.mode(), self.state.is_closed());
-                let todos = self.state.todos().to_vec();
-                let _ = reply.send(Look { settings, mode, closed, todos });
+                let _ = reply.send(self.stand().look());
+            }
+            Request::Remote { asked, reply } => return self.remote(asked, reply).await,
+            Request::OwnerChanged => {
+                if self.is_lost() {
+                    return Err(LogError::lost(format!("session {}", self.id)));
+                }
             }
             Request::Audit { line } => {
                 let line = line(self.now(), self.state.last_seq());
@@ -556,6 +620,18 @@ impl<V: View> Actor<V> {
         }
     }
 
+    fn stand(&mut self) -> Stand<'_, V> {
+        Stand {
+            id: &self.id,
+            kit: &self.kit,
+            log: self.kit.log_of(self.kept),
+            state: &self.state,
+            live: &self.live,
+            turns: &self.turns,
+            audience: &mut self.audience,
+        }
+    }
+
     /// Never goes back, whatever the clock does.
     fn now(&mut self) -> Timestamp {
         self.last_at = self.last_at.max(clock::now());
@@ -563,7 +639,7 @@ impl<V: View> Actor<V> {
     }
 }
 
-fn damage_text(damage: &[crate::log::Damage]) -> Option<String> {
+fn damage_text(damage: &[Damage]) -> Option<String> {
     const SHOWN_MAX: usize = 3;
     if damage.is_empty() {
         return None;

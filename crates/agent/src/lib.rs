@@ -6,6 +6,7 @@
 pub mod actor;
 pub mod audit;
 pub mod clock;
+mod follower;
 pub mod gate;
 pub mod log;
 pub mod memories;
@@ -21,6 +22,7 @@ pub mod rules;
 pub mod sessions;
 pub mod shell;
 mod sqlite;
+mod stand;
 pub mod subscriber;
 pub mod todos;
 pub mod tokens;

@@ -246,13 +246,27 @@ pub struct Damage {
 pub enum LogError {
     #[error("session log moved on: expected to end at {expected}, it ends at {found}")]
     Conflict { expected: Seq, found: Seq },
+    #[error("{what}: another server has opened it since")]
+    Lost { what: String },
     #[error("{what}: {why}")]
     Store { what: String, why: String },
 }
 
 impl LogError {
+    /// Somebody else writes the session: this writer is done for, and the session is well.
+    pub fn is_lost(&self) -> bool {
+        match self {
+            LogError::Conflict { .. } | LogError::Lost { .. } => true,
+            LogError::Store { .. } => false,
+        }
+    }
+
     pub fn store(what: impl Into<String>, why: impl std::fmt::Display) -> LogError {
         LogError::Store { what: what.into(), why: why.to_string() }
+    }
+
+    pub fn lost(what: impl Into<String>) -> LogError {
+        LogError::Lost { what: what.into() }
     }
 }
 

@@ -8,12 +8,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use polyloop_session::{Live, SessionId};
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::log::{Folded, LogError};
 
+pub(crate) mod wire;
+
 /// One run of a server: a program that is started again is another one.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ServerId(pub Arc<str>);
 
 /// What came of asking for a session.
@@ -58,6 +61,8 @@ pub enum Unanswered {
     Unheard,
     /// It may have been heard.
     Silent,
+    /// It is longer than what may be asked, and was not.
+    TooLong,
 }
 
 /// What another server asks of this one.

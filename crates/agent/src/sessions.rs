@@ -16,18 +16,22 @@ use tokio::sync::{OwnedMutexGuard, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::actor::{
-    Actor, Attach, Attached, Beginnings, Birth, CommandError, Kept, Kit, Look,
-    MAILBOX_REQUESTS_MAX, Recorded, Request,
+    Attach, Attached, Beginnings, Birth, CommandError, Kept, Kit, Look, MAILBOX_REQUESTS_MAX,
+    Recorded, Request,
 };
 use crate::clock;
-use crate::log::{LinePlace, LogError, OpenMode, Summary};
+use crate::log::{LinePlace, LogError, Summary};
 use crate::rails::{Rails, Which};
 use crate::subscriber::{Ending, Power, Presence, View};
 use crate::todos::Todos;
 
 mod fork;
+mod part;
+mod shared_store;
 
 pub use fork::Forked;
+
+use shared_store::Elsewhere;
 
 /// How often a request is tried when the session goes to sleep in that very moment.
 const OPEN_TRIES_MAX: u32 = 3;
@@ -306,8 +310,16 @@ impl<V: View> Sessions<V> {
             running.gone.cancelled().await;
         }
         *slot = None;
+        let lease = match self.close_elsewhere(id).await? {
+            Elsewhere::Active => return Ok(Archived::Active),
+            Elsewhere::Ours(lease) => lease,
+        };
         let at = clock::now();
-        if !self.shared.kit.log.archive(id, at).await? {
+        let archived = self.shared.kit.log.archive(id, at).await;
+        if let Some(lease) = lease {
+            lease.let_go().await;
+        }
+        if !archived? {
             return Ok(Archived::NotFound);
         }
         if let Some(todos) = &self.shared.todos {
@@ -340,7 +352,7 @@ impl<V: View> Sessions<V> {
     /// Opens every session whose last turn was not ended, so that it goes on.
     pub async fn resume_unfinished(&self) {
         let Ok(all) = self.list().await else { return };
-        for summary in all {
+        for summary in all.into_iter().filter(|summary| self.is_ours_to_mind(&summary.id)) {
             let by = Who::via(AUTO_RESUME_VIA);
             if let Err(error) = self.running(&summary.id, &by, Kept::InStore, None).await {
                 tracing::warn!(session = %summary.id, ?error, "could not be resumed");
@@ -415,20 +427,9 @@ impl<V: View> Sessions<V> {
         // Whoever opens one is about to say something.
         kit.tokens.with.prepare();
         kit.models.prepare();
-        let (id, kept) = (birth.id.clone(), birth.kept);
-        let Some(opened) = kit.log_of(kept).open(&id, OpenMode::OrCreate).await? else {
-            return Err(CommandError::Store("the session cannot be made".into()));
-        };
-        let is_new = opened.folded.state.last_seq() == Seq::NONE;
+        let id = birth.id.clone();
         let (sender, mailbox) = mpsc::channel(MAILBOX_REQUESTS_MAX);
-        let actor = Actor::start(birth, kit.clone(), opened, mailbox).await?;
-        if is_new
-            && kept == Kept::InStore
-            && let Some(todos) = &self.shared.todos
-            && let Err(error) = todos.create(&id, clock::now())
-        {
-            tracing::warn!(session = %id, %error, "its todos file could not be made");
-        }
+        let part = self.part(birth, mailbox).await?;
         let (gone, ended_well) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
         let seat = self.shared.rails.get().map(Rails::seat);
         let on = seat.as_ref().map(|seat| seat.which);
@@ -437,16 +438,16 @@ impl<V: View> Sessions<V> {
             opened(&id);
         }
         let (sessions, task) = (self.clone(), running.clone());
-        let actor = match (self.shared.rails.get(), on) {
-            (Some(rails), Some(which)) => rails.spawn(which, actor.run()),
-            _ => tokio::spawn(actor.run()),
+        let playing = match (self.shared.rails.get(), on) {
+            (Some(rails), Some(which)) => rails.spawn(which, part.play()),
+            _ => tokio::spawn(part.play()),
         };
         tokio::spawn(async move {
             let _held = (seat, awake);
             // A panic ends this session alone; it is opened anew from its log when next used.
-            match actor.await {
+            match playing.await {
                 Ok(Ending::Closed) => task.ended_well.store(true, Ordering::Release),
-                Ok(Ending::Failed(_) | Ending::Behind) => {}
+                Ok(Ending::Failed(_) | Ending::Moved | Ending::Behind) => {}
                 Err(error) => tracing::error!(session = %id, %error, "the session's actor broke"),
             }
             task.gone.cancel();

@@ -9,12 +9,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use polyloop_session::{LogEntry, Seq, SessionId, Update};
+use serde::{Deserialize, Serialize};
 use tokio::sync::futures::Notified;
 
+use crate::log::LogError;
 use crate::meter::Meter;
+use crate::peers::wire::Told;
 
+mod feed;
 mod queue;
 
+pub(crate) use feed::Feed;
 pub(crate) use queue::Queued;
 pub use queue::{Door, Passed, QUEUED_BUNDLES_MAX, QUEUED_BYTES_MAX, Subscription};
 use queue::{Leaving, Subscriber};
@@ -46,7 +51,7 @@ pub trait View: Send + 'static {
 }
 
 /// What a subscriber can do about what a turn asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Power {
     Watch,
     /// It can answer questions and plans.
@@ -70,8 +75,20 @@ pub enum Ending {
     Closed,
     /// More was made than it took: what is missing is in the log.
     Behind,
+    /// Another server has the session now: it goes on there.
+    Moved,
     /// The session's store failed, or its actor broke.
     Failed(String),
+}
+
+impl Ending {
+    /// What an error of the store comes to.
+    pub(crate) fn of(error: &LogError) -> Ending {
+        match error.is_lost() {
+            true => Ending::Moved,
+            false => Ending::Failed(error.to_string()),
+        }
+    }
 }
 
 /// All subscribers of one session.
@@ -79,17 +96,20 @@ pub(crate) struct Audience<V: View> {
     lenses: Vec<Lens<V>>,
     leaving: Arc<Leaving>,
     meter: Arc<Meter>,
+    /// Other servers that follow it.
+    feed: Option<Feed>,
     /// What nobody may be told before something is safe, in order.
     held: VecDeque<Held<V>>,
 }
 
 /// Tells somebody what came of a request, or why it cannot be known to be safe.
-type Tell = dyn FnOnce(Result<(), &str>) + Send;
+type Tell = dyn FnOnce(Result<(), &Ending>) + Send;
 
 enum Held<V: View> {
     /// What follows waits for one more thing to be safe.
     Until,
     Frame(V::Kind, V::Frame),
+    Fed(Told),
     Told(Box<Tell>),
 }
 
@@ -114,7 +134,28 @@ impl<V: View> Lens<V> {
 
 impl<V: View> Audience<V> {
     pub(crate) fn new(meter: Arc<Meter>) -> Audience<V> {
-        Audience { lenses: Vec::new(), leaving: Arc::default(), meter, held: VecDeque::new() }
+        let (lenses, feed, held) = (Vec::new(), None, VecDeque::new());
+        Audience { lenses, leaving: Arc::default(), meter, feed, held }
+    }
+
+    /// Other servers may follow, from now on.
+    pub(crate) fn feed(&mut self, feed: Feed) {
+        self.feed = Some(feed);
+    }
+
+    pub(crate) fn fed(&mut self) -> Option<&mut Feed> {
+        self.feed.as_mut()
+    }
+
+    /// Comes when a server that follows may have gone away without a word.
+    pub(crate) fn feed_due(&self) -> impl Future<Output = ()> + use<V> {
+        let due = self.feed.as_ref().and_then(Feed::due);
+        async move {
+            match due {
+                Some(due) => tokio::time::sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        }
     }
 
     pub(crate) fn has(&self, kind: V::Kind) -> bool {
@@ -153,15 +194,24 @@ impl<V: View> Audience<V> {
                 false => lens.gathered.extend(frames),
             }
         }
+        let Some(feed) = &mut self.feed else { return };
+        match feed.of(update) {
+            Some(told) if holding => self.held.push_back(Held::Fed(told)),
+            Some(told) => feed.gather(told),
+            None => {}
+        }
     }
 
     /// What was made since the last time goes out together.
     pub(crate) fn deliver(&mut self) {
         self.lenses.iter_mut().for_each(Lens::deliver);
+        if let Some(feed) = &mut self.feed {
+            feed.deliver();
+        }
     }
 
     /// Tells somebody something, in its turn.
-    pub(crate) fn tell(&mut self, tell: impl FnOnce(Result<(), &str>) + Send + 'static) {
+    pub(crate) fn tell(&mut self, tell: impl FnOnce(Result<(), &Ending>) + Send + 'static) {
         match self.held.is_empty() {
             true => {
                 self.deliver();
@@ -187,12 +237,17 @@ impl<V: View> Audience<V> {
         loop {
             match self.held.front() {
                 None | Some(Held::Until) => return self.deliver(),
-                Some(Held::Frame(..) | Held::Told(_)) => {}
+                Some(Held::Frame(..) | Held::Fed(_) | Held::Told(_)) => {}
             }
             match self.held.pop_front() {
                 Some(Held::Frame(kind, frame)) => {
                     if let Some(lens) = self.lenses.iter_mut().find(|lens| lens.kind == kind) {
                         lens.gathered.push(frame);
+                    }
+                }
+                Some(Held::Fed(told)) => {
+                    if let Some(feed) = &mut self.feed {
+                        feed.gather(told);
                     }
                 }
                 Some(Held::Told(tell)) => {
@@ -207,8 +262,8 @@ impl<V: View> Audience<V> {
     pub(crate) fn end(&mut self, ending: &Ending) {
         self.deliver();
         for held in self.held.drain(..) {
-            if let (Held::Told(tell), Ending::Failed(why)) = (held, ending) {
-                tell(Err(why));
+            if let (Held::Told(tell), Ending::Failed(_) | Ending::Moved) = (held, ending) {
+                tell(Err(ending));
             }
         }
         for subscriber in self.lenses.iter().flat_map(|lens| &lens.subscribers) {
@@ -224,6 +279,9 @@ impl<V: View> Audience<V> {
 
     /// Forgets those who left, and views that nobody looks through.
     pub(crate) fn tidy(&mut self) {
+        if let Some(feed) = &mut self.feed {
+            feed.tidy();
+        }
         if !self.leaving.any.swap(false, Ordering::AcqRel) {
             return;
         }
@@ -235,12 +293,23 @@ impl<V: View> Audience<V> {
 
     /// Whether no client is attached; onlookers do not count.
     pub(crate) fn is_empty(&self) -> bool {
-        !self.subscribers().any(|subscriber| subscriber.presence == Presence::Client)
+        !self.has_clients() && !self.feed.as_ref().is_some_and(Feed::has_clients)
+    }
+
+    /// Whether a client is attached at this server.
+    pub(crate) fn has_clients(&self) -> bool {
+        self.subscribers().any(|subscriber| subscriber.presence == Presence::Client)
+    }
+
+    /// What the most powerful of those at this server can do; `None` when there are none.
+    pub(crate) fn power(&self) -> Option<Power> {
+        self.subscribers().filter(|s| !s.has_left()).map(|s| s.power).max()
     }
 
     /// Whether somebody is attached who can do so much.
     pub(crate) fn can(&self, power: Power) -> bool {
-        self.subscribers().any(|s| s.power >= power && !s.has_left())
+        let here = self.subscribers().any(|s| s.power >= power && !s.has_left());
+        here || self.feed.as_ref().is_some_and(|feed| feed.can(power))
     }
 
     fn subscribers(&self) -> impl Iterator<Item = &Subscriber<V::Bundle>> {

@@ -9,7 +9,7 @@ use axum::extract::{Path, Request, State};
 use axum::http::header::{CONTENT_TYPE, LINK, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use polyloop_agent::actor::CommandError;
+use polyloop_agent::actor::{CommandError, MOVED};
 use polyloop_agent::clock;
 use polyloop_agent::log::LogError;
 use polyloop_agent::sessions::Archived;
@@ -74,6 +74,7 @@ pub fn command_failed(failure: &CommandError) -> Response {
         CommandError::Store(why) | CommandError::Failed(why) => {
             failed("The session store failed", why)
         }
+        CommandError::Moved => failed("The session store failed", &MOVED),
     }
 }
 

@@ -17,6 +17,7 @@ use polyloop_agent::messages::Messages;
 use polyloop_agent::meter::{Meter, TimedDisk};
 use polyloop_agent::model::Models;
 use polyloop_agent::patch::Journal;
+use polyloop_agent::peers::Peers;
 use polyloop_agent::place::{Instructions, Places, Recent};
 use polyloop_agent::rails::Rails;
 use polyloop_agent::rules::Rules;
@@ -138,6 +139,7 @@ pub async fn run(
         closing: closing.clone(),
     });
     let signals = signals().map_err(|error| error.to_string())?;
+    sessions.serve_peers();
     ready(&Ready { addr, sandbox });
     if config.auto_resume {
         let sessions = sessions.clone();
@@ -152,6 +154,7 @@ pub async fn run(
     closing.cancel();
     let ended = async {
         sessions.close().await;
+        sessions.leave_peers().await;
         // Every connection holds a permit until it has ended.
         let all = config.limits.connections_max.try_into().unwrap_or(u32::MAX);
         let _ = connections.acquire_many(all).await;
@@ -284,36 +287,41 @@ fn meter(offers: &Offers) -> Meter {
 }
 
 /// Where sessions are kept.
-async fn log(config: &Config, meter: &Arc<Meter>) -> Result<Arc<dyn Log>, String> {
+async fn kept_on(config: &Config, meter: &Arc<Meter>) -> Result<Kept, String> {
     if let Some(shared) = &config.shared_store {
-        let log = shared_log(shared, config.store_replicas).await;
-        return log.map_err(|why| format!("STORE: {why}"));
+        let kept = shared_log(shared, config.store_replicas).await;
+        return kept.map_err(|why| format!("STORE: {why}"));
     }
     let Some(dir) = &config.session_store else {
-        return Ok(Arc::new(Memory::new(FileCodec::shared())));
+        return Ok((Arc::new(Memory::new(FileCodec::shared())), None));
     };
     let disk = Arc::new(TimedDisk(meter.clone()));
     let files = Files::open_on(disk, dir, FileCodec::shared());
-    Ok(Arc::new(files.map_err(|error| format!("SESSION_STORE_PATH: {error}"))?))
+    Ok((Arc::new(files.map_err(|error| format!("SESSION_STORE_PATH: {error}"))?), None))
 }
 
+/// The log, and other servers on it if there may be some.
+type Kept = (Arc<dyn Log>, Option<Arc<dyn Peers>>);
+
 #[cfg(feature = "nats")]
-async fn shared_log(shared: &SharedStore, replicas: Option<usize>) -> Result<Arc<dyn Log>, String> {
+async fn shared_log(shared: &SharedStore, replicas: Option<usize>) -> Result<Kept, String> {
     use polyloop_agent::log::nats;
     let servers = shared.servers.iter().map(|server| server.reveal().to_owned()).collect();
     let place = nats::Place { servers, name: shared.name.clone(), replicas };
     let log = nats::Nats::connect(&place, FileCodec::shared()).await;
-    Ok(Arc::new(log.map_err(|error| error.to_string())?))
+    let log = log.map_err(|error| error.to_string())?;
+    let peers = log.peers().await.map_err(|error| error.to_string())?;
+    Ok((Arc::new(log), Some(peers)))
 }
 
 #[cfg(not(feature = "nats"))]
-async fn shared_log(_: &SharedStore, _: Option<usize>) -> Result<Arc<dyn Log>, String> {
+async fn shared_log(_: &SharedStore, _: Option<usize>) -> Result<Kept, String> {
     Err("this program was built without NATS; build it with `--features nats`".to_owned())
 }
 
 /// Whether there is a sandbox is not known yet.
 async fn kit(config: &Config, models: Served, meter: Arc<Meter>) -> Result<Kit, String> {
-    let log = log(config, &meter).await?;
+    let (log, peers) = kept_on(config, &meter).await?;
     // Before anything works on files: what a killed server left in the middle is ended.
     let journal = journal(config)?;
     if let Some(journal) = &journal {
@@ -389,6 +397,7 @@ async fn kit(config: &Config, models: Served, meter: Arc<Meter>) -> Result<Kit, 
         },
         places,
         instructions: instructions(config),
+        peers,
         passing: Arc::new(Memory::new(FileCodec::shared())),
         messages,
         log,

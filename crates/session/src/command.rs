@@ -2,13 +2,15 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::{Origin, RunOptions, Setting};
 use crate::id::{ItemId, MessageId, Text, TurnId, WaitId};
 use crate::item::Part;
 use crate::policy::{Judgement, Mode};
 use crate::wait::{Reading, Then, Who};
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Command {
     Send(Box<Send>),
     /// Drops a queued message, interrupts the turn that a message began, or withdraws a request.
@@ -50,7 +52,7 @@ pub enum Command {
 }
 
 /// What is to be cancelled.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Target {
     Message(MessageId),
     /// What the client itself called its message.
@@ -58,7 +60,7 @@ pub enum Target {
     Wait(WaitId),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Send {
     pub content: Vec<Part>,
     pub origin: Origin,
@@ -70,7 +72,7 @@ pub struct Send {
 }
 
 /// What to do with a message while a turn runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Delivery {
     Queue,
     /// It answers the open question, if there is one.
@@ -82,7 +84,7 @@ pub enum Delivery {
 }
 
 /// Which wait is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WaitRef {
     /// The oldest that is open: dialects without ids present one at a time.
     Presented,
@@ -91,7 +93,7 @@ pub enum WaitRef {
     Item(ItemId),
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum WaitReply {
     /// `message`: what was said with the yes. To a question it is the answer.
     Approve {
@@ -117,7 +119,7 @@ pub enum WaitReply {
 }
 
 /// Why a command changed nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     EmptyMessage,
     QueueFull { limit: usize },

@@ -39,7 +39,7 @@ pub enum Update {
     Raw(Raw),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Raw {
     pub call: CallId,
     pub provider: Text,

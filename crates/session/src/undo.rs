@@ -2,6 +2,8 @@
 //!
 //! Pure: the files themselves are the agent's business. Nothing is taken back while a turn runs.
 
+use serde::{Deserialize, Serialize};
+
 use crate::command::Refusal;
 use crate::event::{Event, Skipped};
 use crate::id::{ItemId, Seq, Text, TurnId};
@@ -13,7 +15,7 @@ use crate::wait::Who;
 pub const PATHS_TOLD_MAX: usize = 50;
 
 /// What is to be taken back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Which {
     /// The edits of the newest turn that has some in place.
     Newest,

@@ -60,6 +60,7 @@ pub fn make(log: Arc<dyn Log>, messages: Messages, work: &Path) -> Kit {
     let (plans, outputs, todos) = (None, None, None);
     Kit {
         log,
+        peers: None,
         passing: Arc::new(Memory::new(FileCodec::shared())),
         messages: Some(messages),
         models: Arc::new(Only(Arc::new(Scripted::new()))),

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::{Actor, Answered, CommandError, Flow};
 use crate::log::{Flushing, LogError};
-use crate::subscriber::View;
+use crate::subscriber::{Ending, View};
 
 impl<V: View> Actor<V> {
     /// Waits until everything that happened is safe, and tells of it.
@@ -42,11 +42,14 @@ impl<V: View> Actor<V> {
         done: Answered,
     ) -> Result<Flow, LogError> {
         let why = match done {
+            Err(CommandError::Moved) => {
+                let _ = reply.send(Err(CommandError::Moved));
+                return Err(LogError::lost(format!("session {}", self.id)));
+            }
             Err(CommandError::Store(why) | CommandError::Failed(why)) => why,
             done => {
                 self.audience.tell(move |safe| {
-                    let failed = |why: &str| CommandError::Failed(why.to_owned());
-                    let _ = reply.send(safe.map_err(failed).and(done));
+                    let _ = reply.send(safe.map_err(not_safe).and(done));
                 });
                 return Ok(Flow::GoOn);
             }
@@ -56,6 +59,14 @@ impl<V: View> Actor<V> {
         let error = LogError::store(what, told);
         let _ = reply.send(Err(CommandError::Failed(why)));
         Err(error)
+    }
+}
+
+/// The session ended before what was done was safe.
+fn not_safe(ending: &Ending) -> CommandError {
+    match ending {
+        Ending::Failed(why) => CommandError::Failed(why.clone()),
+        Ending::Moved | Ending::Closed | Ending::Behind => CommandError::Moved,
     }
 }
 

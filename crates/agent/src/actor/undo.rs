@@ -13,7 +13,9 @@ use polyloop_session::undo::{self, Chosen, Which};
 use polyloop_session::wait::Who;
 use polyloop_session::{Event, ItemId, Refusal, Report, Seq, SessionId, Text};
 
-use super::{Actor, CommandError};
+use serde::{Deserialize, Serialize};
+
+use super::{Actor, CommandError, MOVED};
 use crate::log::{Log, LogError};
 use crate::patch::PLAN_BYTES_MAX;
 use crate::subscriber::View;
@@ -27,7 +29,7 @@ const TOO_MUCH: &str = "all together is too much to be taken back at once; take 
                         time (`item`)";
 
 /// What taking edits back did.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Undone {
     /// The entry that tells of it, by which it can be taken back.
     pub seq: Seq,
@@ -37,7 +39,7 @@ pub struct Undone {
     pub skipped: Vec<Skipped>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub enum UndoError {
     Refused(Refusal),
     /// Paths, and what is in the way there; nothing was changed.
@@ -56,6 +58,7 @@ impl From<CommandError> for UndoError {
         match error {
             CommandError::Refused(refusal) => UndoError::Refused(refusal),
             CommandError::Store(why) | CommandError::Failed(why) => UndoError::Store(why),
+            CommandError::Moved => UndoError::Store(MOVED.into()),
         }
     }
 }

@@ -25,6 +25,7 @@ mod message;
 mod objects;
 mod open;
 mod page;
+mod peers;
 mod publish;
 mod records;
 mod streams;

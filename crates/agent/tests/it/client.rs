@@ -228,7 +228,9 @@ impl Client {
         sent.into_iter().for_each(|Frame(update)| self.take(update));
         match done {
             Ok(_) => Ok(()),
-            Err(CommandError::Store(_) | CommandError::Failed(_)) => Err(Broke),
+            Err(CommandError::Store(_) | CommandError::Failed(_) | CommandError::Moved) => {
+                Err(Broke)
+            }
             Err(CommandError::Refused(refusal)) => panic!("{command:?}: {refusal}"),
         }
     }

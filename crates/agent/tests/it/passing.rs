@@ -171,7 +171,13 @@ async fn a_handle_that_outlives_it_brings_nothing_back() {
     discard(&rig.sessions, handle.id()).await;
     for command in [send("say: late"), settle(WaitRef::Presented, approve())] {
         let late = client.try_command(command).await;
-        assert!(matches!(late, Err(CommandError::Store(_) | CommandError::Failed(_))), "{late:?}");
+        assert!(
+            matches!(
+                late,
+                Err(CommandError::Store(_) | CommandError::Failed(_) | CommandError::Moved)
+            ),
+            "{late:?}"
+        );
     }
     assert!(Client::attach(handle.clone(), Kind::new()).await.is_err());
     assert!(handle.look().await.is_err());
@@ -196,7 +202,11 @@ async fn requests_that_race_with_its_end_bring_nothing_back() {
                     for _ in 0..20 {
                         match handle.command(send("say: hi")).await {
                             Ok(_) | Err(CommandError::Refused(_)) => {}
-                            Err(CommandError::Store(_) | CommandError::Failed(_)) => return,
+                            Err(
+                                CommandError::Store(_)
+                                | CommandError::Failed(_)
+                                | CommandError::Moved,
+                            ) => return,
                         }
                         tokio::task::yield_now().await;
                     }

@@ -124,6 +124,7 @@ impl Setup {
         let memories = Memories::unkept().unwrap();
         Kit {
             log,
+            peers: None,
             passing: Arc::new(Memory::new(Arc::new(Plain))),
             messages: None,
             settings: Settings {

@@ -65,7 +65,10 @@ impl Reader {
             return self.reply(dialect, None, Reply::Complaint(complaint)).await;
         };
         let makes = matches!(asked.ask, Ask::Command(Command::Send(_)) | Ask::Start(_));
-        if !makes && !self.attachments.contains_key(&session) {
+        let is_new = !self.attachments.contains_key(&session);
+        // Made before it is asked for: a session that passes meanwhile is not made anew by it.
+        let handle = self.app.sessions.handle(session.clone(), self.client.who.clone());
+        if !makes && is_new {
             match self.app.sessions.exists(&session).await {
                 Ok(true) => {}
                 Ok(false) => {
@@ -79,10 +82,14 @@ impl Reader {
                 }
             }
         }
-        if !self.attachments.contains_key(&session)
-            && let Some(complaint) = self.refused_anyway(&asked.ask)
-        {
+        if is_new && let Some(complaint) = self.refused_anyway(&asked.ask) {
             return self.reply(dialect, None, Reply::Complaint(complaint)).await;
+        }
+        if !makes && is_new {
+            self.attach_with(dialect, handle, Told::NotYet).await?;
+            if !self.is_attached(&session) {
+                return Ok(());
+            }
         }
         match asked.ask {
             Ask::Start(start) => self.start(dialect, &session, start).await?,

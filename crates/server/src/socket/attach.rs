@@ -1,6 +1,6 @@
 //! Attaches a connection to sessions: what it has missed goes out first, then what comes.
 
-use polyloop_agent::actor::{Attached, CommandError, Look};
+use polyloop_agent::actor::{Attached, CommandError, Look, MOVED};
 use polyloop_agent::sessions::Handle;
 use polyloop_agent::subscriber;
 use polyloop_dialects::{Complaint, Cursor, Dialect, Power, Reply, SessionInit, ToolInfo, View};
@@ -56,13 +56,23 @@ impl Reader {
         session: &SessionId,
         told: Told,
     ) -> Result<(), Gone> {
-        if let Some(complaint) = self.too_many(session) {
-            return self.reply(dialect, Some(session), Reply::Complaint(complaint)).await;
-        }
         let handle = match self.attachments.get(session) {
             Some(attachment) => attachment.handle.clone(),
             None => self.app.sessions.handle(session.clone(), self.client.who.clone()),
         };
+        self.attach_with(dialect, handle, told).await
+    }
+
+    /// To the session of a handle, if the connection may have one more.
+    pub(super) async fn attach_with(
+        &mut self,
+        dialect: &'static dyn Dialect,
+        handle: Handle<DialectView>,
+        told: Told,
+    ) -> Result<(), Gone> {
+        if let Some(complaint) = self.too_many(handle.id()) {
+            return self.reply(dialect, Some(handle.id()), Reply::Complaint(complaint)).await;
+        }
         self.attach_by(dialect, handle, told).await
     }
 
@@ -255,6 +265,7 @@ pub(super) fn complaint(error: &CommandError) -> Complaint {
     match error {
         CommandError::Refused(refusal) => Complaint::from(refusal),
         CommandError::Store(why) | CommandError::Failed(why) => store_complaint(why),
+        CommandError::Moved => store_complaint(MOVED),
     }
 }
 

@@ -12,7 +12,7 @@ use polyloop_session::{Live, SessionId};
 use super::super::files::index::Beside;
 use super::super::files::journal;
 use super::super::files::load::Pass;
-use super::super::{LogError, OpenMode, Opened};
+use super::super::{Folded, LogError, OpenMode, Opened};
 use super::direct::Stored;
 use super::leased::Leased;
 use super::message::Marks;
@@ -24,7 +24,7 @@ use super::{Store, failed, lock};
 /// How often a fence is tried while others write.
 const TRIES_MAX: u32 = 1_000;
 const ROLLUP: &str = "Nats-Rollup";
-const NOT_FENCED: &str = "others do not stop writing it";
+const OTHERS_WRITE: &str = "others do not stop writing it";
 
 /// The number of a fence: the token that later messages of its writer carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,13 +93,7 @@ impl Store {
         let (mut pass, mut upto) = self.indexed(record).await.unwrap_or_default();
         let mut since_bytes = 0;
         for _ in 0..TRIES_MAX {
-            let newest = self.newest_number(&self.streams.log, &subject).await?;
-            while upto < newest {
-                for message in self.after(&self.streams.log, &subject, upto).await? {
-                    upto = message.sequence;
-                    since_bytes += self.fold(id, &mut pass, &message).await?;
-                }
-            }
+            since_bytes += self.read_on(id, &subject, &mut pass, &mut upto).await?;
             let marks = Marks { seq: pass.last, lines: pass.lines, ..Marks::default() };
             match self.fence_behind(&subject, marks, upto).await {
                 Ok(epoch) => return Ok(Taken { pass, epoch, since_bytes }),
@@ -107,7 +101,44 @@ impl Store {
                 Err(Refused::Failed { why }) => return Err(failed(id, why)),
             }
         }
-        Err(failed(id, NOT_FENCED))
+        Err(failed(id, OTHERS_WRITE))
+    }
+
+    /// Folds the messages after a number, up to the newest. Gives the bytes that were read.
+    async fn read_on(
+        &self,
+        id: &SessionId,
+        subject: &str,
+        pass: &mut Pass,
+        upto: &mut u64,
+    ) -> Result<usize, LogError> {
+        let newest = self.newest_number(&self.streams.log, subject).await?;
+        let mut bytes = 0;
+        while *upto < newest {
+            for message in self.after(&self.streams.log, subject, *upto).await? {
+                *upto = message.sequence;
+                bytes += self.fold(id, pass, &message).await?;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// What a session holds, while whoever has it goes on writing. No batch came in while the
+    /// journal was read, so both are of one moment.
+    pub(super) async fn peek(&self, id: &SessionId) -> Result<Option<(Folded, Live)>, LogError> {
+        let Some((record, _)) = self.record(id).await? else { return Ok(None) };
+        let (log, live) = (&self.streams.log, self.streams.live_subject(&record.birth));
+        let subject = self.streams.log_subject(&record.birth);
+        let (mut pass, mut upto) = self.indexed(&record).await.unwrap_or_default();
+        let (mut records, mut live_upto) = (Vec::new(), 0);
+        for _ in 0..TRIES_MAX {
+            self.read_on(id, &subject, &mut pass, &mut upto).await?;
+            self.read_live(&live, &mut records, &mut live_upto).await?;
+            if self.newest_number(log, &subject).await? == upto {
+                return Ok(Some((pass.folded, journal::read(&records).0)));
+            }
+        }
+        Err(failed(id, OTHERS_WRITE))
     }
 
     /// Gives the bytes that were read.
@@ -154,7 +185,7 @@ impl Store {
                 Err(Refused::Failed { why }) => return Err(failed(id, why)),
             }
         }
-        Err(failed(id, NOT_FENCED))
+        Err(failed(id, OTHERS_WRITE))
     }
 
     async fn newest_number(&self, stream: &Stream, subject: &str) -> Result<u64, LogError> {
@@ -179,7 +210,7 @@ impl Store {
                 Err(Refused::Failed { why }) => return Err(failed(id, why)),
             }
         }
-        Err(failed(id, NOT_FENCED))
+        Err(failed(id, OTHERS_WRITE))
     }
 
     /// Adds the journal's records after a number, up to the newest.

@@ -16,7 +16,7 @@ use super::super::{LogError, Named, Spent, Standing, Summary};
 use super::direct::PAGE_MESSAGES_MAX;
 use super::{Store, TRY_EVERY, failed, lock};
 
-const OPERATION: &str = "KV-Operation";
+pub(super) const OPERATION: &str = "KV-Operation";
 const SUBJECT: &str = "Nats-Subject";
 const SESSION: &str = "session";
 const ARCHIVED: &str = "archived";
@@ -87,8 +87,12 @@ impl Record {
 }
 
 /// An id as a part of a key or a subject, where a dot parts one from the next.
-fn key_of(id: &SessionId) -> String {
+pub(super) fn key_of(id: &SessionId) -> String {
     id.as_str().replace('.', "=")
+}
+
+pub(super) fn id_of(key: &str) -> Option<SessionId> {
+    SessionId::parse(&key.replace('=', ".")).ok()
 }
 
 fn session_key(id: &SessionId) -> String {

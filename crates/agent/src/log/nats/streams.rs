@@ -3,6 +3,8 @@
 //! Why each is set so stands in `docs/decisions/0040`. That acknowledged messages are flushed to
 //! disk is set in the configuration of the NATS servers and nowhere else: `sync_interval: always`.
 
+use std::time::Duration;
+
 use async_nats::jetstream::context::{ContextBuilder, CreateStreamError, CreateStreamErrorKind};
 use async_nats::jetstream::object_store::ObjectStore;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, StorageType, Stream};
@@ -11,7 +13,7 @@ use async_nats::{Client, ConnectOptions, Event};
 use tokio::time::Instant;
 
 use super::super::LogError;
-use super::{ANSWER_TIME_MAX, TRYING_TIME_MAX, failed_to};
+use super::{ANSWER_TIME_MAX, TRY_EVERY, TRYING_TIME_MAX, failed_to};
 
 /// Fewer would leave nothing when one server is lost.
 const REPLICAS_OF_MANY: usize = 3;
@@ -20,6 +22,9 @@ const SERVERS_MANY: usize = 3;
 const SERVER_VERSION_MIN: (i64, i64, i64) = (2, 12, 0);
 /// Messages of all sessions that are on their way.
 const UNACKNOWLEDGED_MESSAGES_MAX: usize = 16 * 1024;
+/// A server that says nothing to two of these is left for another.
+const PING_EVERY: Duration = Duration::from_secs(2);
+const TRY_SERVER_EVERY_MAX: Duration = Duration::from_millis(500);
 /// Headers and what the server puts around a message.
 const AROUND_PAYLOAD_BYTES: usize = 4 * 1024;
 
@@ -48,7 +53,8 @@ pub(super) struct Streams {
     pub live: Stream,
     pub records: kv::Store,
     pub objects: ObjectStore,
-    name: String,
+    pub name: String,
+    place: Place,
 }
 
 impl Streams {
@@ -58,6 +64,8 @@ impl Streams {
         let options = ConnectOptions::new()
             .name("polyloop")
             .request_timeout(Some(ANSWER_TIME_MAX))
+            .ping_interval(PING_EVERY)
+            .reconnect_delay_callback(before_try)
             .event_callback(tell);
         let client = options.connect(servers).await.map_err(|error| failed(&error))?;
         let (major, minor, patch) = SERVER_VERSION_MIN;
@@ -82,7 +90,16 @@ impl Streams {
         made(objects_config(name, replicas)).await?;
         let objects = context.get_object_store(format!("{name}-objects")).await;
         let objects = objects.map_err(|error| failed_to("open the object store", error))?;
-        Ok(Streams { client, context, log, live, records, objects, name: name.clone() })
+        let (name, place) = (name.clone(), place.clone());
+        Ok(Streams { client, context, log, live, records, objects, name, place })
+    }
+
+    /// The bucket of owners, which is made if it is not there.
+    pub async fn owners(&self) -> Result<kv::Store, LogError> {
+        let config = owners_config(&self.name, self.place.replicas());
+        stream(&self.context, config, self.place.replicas).await?;
+        let owners = self.context.get_key_value(format!("{}-owners", self.name)).await;
+        owners.map_err(|error| failed_to("open the list of owners", error))
     }
 
     /// The subject of a session's log; of its journal.
@@ -97,6 +114,11 @@ impl Streams {
     pub fn payload_bytes_max(&self) -> usize {
         self.client.max_payload().saturating_sub(AROUND_PAYLOAD_BYTES)
     }
+}
+
+/// How long is waited before a server is tried again. Whoever comes back late has fallen.
+fn before_try(tries: usize) -> Duration {
+    TRY_EVERY.saturating_mul(tries as u32).min(TRY_SERVER_EVERY_MAX)
 }
 
 /// What happens to the connection, for whoever reads the server's log.
@@ -167,7 +189,16 @@ fn live_config(name: &str, replicas: usize) -> Config {
 
 /// As the client library makes a bucket of keys with one value each.
 fn records_config(name: &str, replicas: usize) -> Config {
-    let bucket = format!("{name}-sessions");
+    bucket_config(&format!("{name}-sessions"), replicas)
+}
+
+/// Keys that are gone are forgotten after a while.
+fn owners_config(name: &str, replicas: usize) -> Config {
+    let bucket = bucket_config(&format!("{name}-owners"), replicas);
+    Config { allow_message_ttl: true, ..bucket }
+}
+
+fn bucket_config(bucket: &str, replicas: usize) -> Config {
     Config {
         name: format!("KV_{bucket}"),
         subjects: vec![format!("$KV.{bucket}.>")],

@@ -19,12 +19,11 @@ use super::publish::{Publish, Refused};
 use super::records::Record;
 use super::{Store, lock};
 
-const FENCED: &str = "another server has opened it since";
-
 /// Why nothing more is written; it can be told several times.
 #[derive(Clone)]
 enum Failure {
     Moved { expected: Seq, found: Seq },
+    Lost { what: String },
     Failed { what: String, why: String },
 }
 
@@ -32,6 +31,7 @@ impl From<Failure> for LogError {
     fn from(failure: Failure) -> LogError {
         match failure {
             Failure::Moved { expected, found } => LogError::Conflict { expected, found },
+            Failure::Lost { what } => LogError::Lost { what },
             Failure::Failed { what, why } => LogError::Store { what, why },
         }
     }
@@ -221,7 +221,7 @@ impl NatsWriter {
             }
             Err(refused) => {
                 let failure = match refused {
-                    Refused::Moved { .. } => self.failed(FENCED),
+                    Refused::Moved { .. } => Failure::Lost { what: self.what() },
                     Refused::Failed { why } => self.failed(why),
                 };
                 self.store.released(&self.record.id, self.epoch);
@@ -239,7 +239,7 @@ fn failure(refused: Refused, expected: Seq, what: String) -> Failure {
             let found = newest.and_then(|newest| Marks::read(&newest.headers));
             match found.map(|marks| marks.seq).filter(|found| *found != expected) {
                 Some(found) => Failure::Moved { expected, found },
-                None => Failure::Failed { what, why: FENCED.into() },
+                None => Failure::Lost { what },
             }
         }
     }

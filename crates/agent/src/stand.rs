@@ -1,15 +1,27 @@
-//! Gives a client its place in a session.
+//! Where a session stands, as this server knows it, and what whoever looks is given of that: the
+//! same whether the session is written here or followed.
 
+use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::event::{Agent, Work};
-use polyloop_session::{Event, MessageId, Seq, Update};
+use polyloop_session::{Event, Live, MessageId, Seq, SessionId, State, Update};
 
-use super::{Actor, Attach, Attached, Beginnings};
-use crate::log::LogError;
-use crate::subscriber::View;
+use crate::actor::{Attach, Attached, Beginnings, Kit, Look};
+use crate::log::{Log, LogError};
+use crate::subscriber::{Audience, View};
 
-impl<V: View> Actor<V> {
+pub(crate) struct Stand<'a, V: View> {
+    pub id: &'a SessionId,
+    pub kit: &'a Kit,
+    pub log: &'a dyn Log,
+    pub state: &'a State,
+    pub live: &'a Live,
+    pub turns: &'a [Seq],
+    pub audience: &'a mut Audience<V>,
+}
+
+impl<V: View> Stand<'_, V> {
     /// Gives a client its place: the head, what is live and the subscription belong to one moment.
-    pub(super) async fn attach(&mut self, ask: Attach<V>) -> Result<Attached<V>, LogError> {
+    pub(crate) async fn attach(&mut self, ask: Attach<V>) -> Result<Attached<V>, LogError> {
         let head = self.state.last_seq();
         if !self.audience.has(ask.kind) {
             let view = self.view(ask.kind, head).await?;
@@ -44,7 +56,7 @@ impl<V: View> Actor<V> {
         turn.map_or(Seq::NONE, |turn| turn.before())
     }
 
-    pub(super) fn beginnings(&self, upto: Seq, count: usize) -> Beginnings {
+    pub(crate) fn beginnings(&self, upto: Seq, count: usize) -> Beginnings {
         let before = self.turns.partition_point(|turn| *turn <= upto);
         let turns: Vec<Seq> = self.turns[..before].iter().rev().take(count).copied().collect();
         let open = self.state.turn().map(|turn| turn.items.keys().copied().collect());
@@ -56,16 +68,27 @@ impl<V: View> Actor<V> {
         }
     }
 
+    pub(crate) fn context_info(&self) -> ContextInfo {
+        let tokens_max = self.state.tokens_max(&self.kit.limits);
+        context::info(self.state, tokens_max, self.kit.limits.strategy)
+    }
+
+    pub(crate) fn look(&self) -> Look {
+        let settings = self.state.settings().unwrap_or(&self.kit.settings).clone();
+        let (mode, closed) = (self.state.mode(), self.state.is_closed());
+        Look { settings, mode, closed, todos: self.state.todos().to_vec() }
+    }
+
     /// A view for all clients of a kind, caught up with the running turn.
     async fn view(&mut self, kind: V::Kind, head: Seq) -> Result<V, LogError> {
         let mut after = self.opening_start(head);
-        let mut view = V::open(kind, &self.id, after);
+        let mut view = V::open(kind, self.id, after);
         for MessageId(seq) in self.named(after, head).await? {
-            let named = self.kit.log_of(self.kept).read(&self.id, seq.before(), seq).await?;
+            let named = self.log.read(self.id, seq.before(), seq).await?;
             named.iter().for_each(|entry| view.recall(entry));
         }
         while after < head {
-            let page = self.kit.log_of(self.kept).read(&self.id, after, head).await?;
+            let page = self.log.read(self.id, after, head).await?;
             page.iter().for_each(|entry| view.skip(entry));
             match page.last() {
                 Some(entry) => after = entry.seq,
@@ -80,9 +103,8 @@ impl<V: View> Actor<V> {
 
     /// Messages up to `after` that the turn behind it or a coming one names.
     async fn named(&mut self, after: Seq, head: Seq) -> Result<Vec<MessageId>, LogError> {
-        let log = self.kit.log_of(self.kept);
         let first = match after < head {
-            true => log.read(&self.id, after, after.next()).await?,
+            true => self.log.read(self.id, after, after.next()).await?,
             false => Vec::new(),
         };
         let begun = first.first().and_then(|entry| match entry.event {
