@@ -56,6 +56,8 @@ pub(crate) struct Follower<V: View> {
 struct Waiting<V: View> {
     request: Box<Request<V>>,
     until: Instant,
+    /// How far the session was when the owner was asked, which has not answered.
+    asked_at: Option<Seq>,
 }
 
 /// What a follower ends with.

@@ -64,27 +64,6 @@ def test_a_session_goes_on_at_another_server(s):
 
 
 @talks
-def test_a_server_that_lost_a_session_writes_no_more(s):
-    _, one, two = two_servers(s)
-    first = at(s, one).unified()
-    eq(spoken(first.turn("say: mine")), ["mine"])
-    second = at(s, two).unified()
-    eq(spoken(second.turn("say: yours")), ["yours"])
-    # The first one still has it in memory, and is refused when it writes.
-    first.say("say: late")
-    eventually(lambda: "another server has opened it" in one.stderr()
-               or "session log moved on" in one.stderr(), "it is told")
-    wanted = ["say: mine", "mine", "say: yours", "yours"]
-    eq(said(at(s, two), "s1"), wanted, "messages")
-    # Asked again, it opens the session anew and goes on behind what the other wrote.
-    third = at(s, one).unified()
-    eq(spoken(third.turn("say: again")), ["again"])
-    eq(said(s, "s1"), [*wanted, "say: again", "again"], "messages")
-    numbers = [event["seq"] for event in one.events() if event.get("seq")]
-    eq(numbers, sorted(numbers), "numbers")
-
-
-@talks
 def test_long_texts_forks_and_archives(s):
     _, one, two = two_servers(s)
     client = at(s, one).unified()

@@ -1,5 +1,6 @@
 //! Asks the owner, one thing after the other, and passes its answers on.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -47,7 +48,7 @@ pub(super) async fn answer(asking: &mut Option<Asking>) -> Result<Bytes, Unanswe
 impl<V: View> Follower<V> {
     pub(super) fn wait(&mut self, request: Box<Request<V>>) {
         let until = Instant::now() + WAITING_TIME_MAX;
-        self.waiting.push_back(Waiting { request, until });
+        self.waiting.push_back(Waiting { request, until, asked_at: None });
     }
 
     /// Begins with what comes next, unless something is on its way.
@@ -61,9 +62,10 @@ impl<V: View> Follower<V> {
             self.said = Some(watch);
             return self.ask(About::Watch, owner, What::Watch(watch));
         }
-        let Some(what) = self.waiting.front().and_then(|waiting| what(&waiting.request)) else {
-            return;
-        };
+        let head = self.state.last_seq();
+        let Some(first) = self.waiting.front_mut() else { return };
+        let Some(what) = what(&first.request) else { return };
+        first.asked_at = Some(head);
         self.ask(About::Request, owner, what);
     }
 
@@ -110,7 +112,12 @@ impl<V: View> Follower<V> {
             Err(why) => Err(why),
         };
         match (about, answered) {
-            (_, Ok(Answered::NotHere) | Err(Unanswered::Unheard)) => self.not_there(&whom),
+            (about, Ok(Answered::NotHere) | Err(Unanswered::Unheard)) => {
+                if let (About::Request, Some(first)) = (about, self.waiting.front_mut()) {
+                    first.asked_at = None;
+                }
+                self.not_there(&whom);
+            }
             (About::Watch, Ok(Answered::Stands { head, live })) => self.stands(head, live).await?,
             (About::Request, answered) => self.done(answered),
             (About::Watch, _) => self.ask_again(),
@@ -158,20 +165,34 @@ impl<V: View> Follower<V> {
         let now = Instant::now();
         let asked = usize::from(matches!(&self.asking, Some(Asking { about: About::Request, .. })));
         while self.waiting.get(asked).is_some_and(|waiting| waiting.until <= now) {
-            if let Some(Waiting { request, .. }) = self.waiting.remove(asked) {
-                refuse(*request, NOBODY);
+            if let Some(Waiting { request, asked_at, .. }) = self.waiting.remove(asked) {
+                refuse(*request, if asked_at.is_some() { UNKNOWN } else { NOBODY });
             }
         }
     }
 
     /// What was asked of a server that is gone will not be answered, and may have been done.
     pub(super) fn forget_asking(&mut self, owner: Option<&ServerId>) {
-        let Some(asking) = self.asking.take_if(|asking| Some(&asking.whom) != owner) else {
-            return;
-        };
-        if let About::Request = asking.about {
+        self.asking.take_if(|asking| Some(&asking.whom) != owner);
+        // Who takes the session over finds out; who asks another one does not.
+        let in_doubt = self.asking.is_none()
+            && self.waiting.front().is_some_and(|first| first.asked_at.is_some());
+        if owner.is_some() && in_doubt {
             self.done(Err(Unanswered::Silent));
         }
+    }
+
+    /// What waits, for whoever takes the session over at `head`. Behind a fence nothing of the last
+    /// owner comes any more: a request since which nothing happened was not carried out.
+    pub(super) fn inherit(&mut self, head: Seq) -> VecDeque<Box<Request<V>>> {
+        let mut backlog = VecDeque::new();
+        for Waiting { request, asked_at, .. } in self.waiting.drain(..) {
+            match asked_at.is_none_or(|asked_at| asked_at == head) {
+                true => backlog.push_back(request),
+                false => refuse(*request, UNKNOWN),
+            }
+        }
+        backlog
     }
 }
 

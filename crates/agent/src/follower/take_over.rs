@@ -59,7 +59,7 @@ impl<V: View> Follower<V> {
                 return Err(ending);
             }
         };
-        let backlog = self.waiting.drain(..).map(|waiting| waiting.request).collect();
+        let backlog = self.inherit(opened.folded.state.last_seq());
         let inherited = Inherited { audience: self.audience, backlog };
         let started =
             Actor::start(self.birth, self.kit, opened, self.mailbox, Some(inherited)).await;

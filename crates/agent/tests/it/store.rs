@@ -257,7 +257,9 @@ async fn commands_behind_a_failure_are_not_repeated() {
     for done in waiting {
         match in_time("an answer", done).await.unwrap() {
             Ok(_) => {}
-            Err(CommandError::Store(_) | CommandError::Failed(_)) => failed += 1,
+            Err(CommandError::Store(_) | CommandError::Failed(_) | CommandError::Moved) => {
+                failed += 1
+            }
             Err(CommandError::Refused(refusal)) => panic!("{refusal}"),
         }
     }

@@ -9,6 +9,7 @@ use super::super::Codec;
 use super::{Nats, Place};
 
 mod cluster;
+mod peers;
 mod writers;
 
 /// Names the program; else it is looked for where programs are.
@@ -32,8 +33,16 @@ impl Server {
 
     /// Ends it without a word and starts it again, on its port and with what it kept.
     fn kill_and_start(&mut self) {
+        self.kill();
+        self.start_again();
+    }
+
+    fn kill(&mut self) {
         self.process.kill().unwrap();
         self.process.wait().unwrap();
+    }
+
+    fn start_again(&mut self) {
         let port = self.url.rsplit(':').next().unwrap().parse().unwrap();
         (self.process, _) = started(self.dir.path(), port, "");
     }

@@ -281,3 +281,6 @@ impl View {
         news.extend(sessions.map(|(id, _)| News::Fallen { id: id.clone(), was: server.clone() }));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use super::super::super::conformance::{PlainCodec, all, conforms, created, entry
 use super::super::super::{Flush, Log, OpenMode};
 use super::super::{Nats, Place};
 use super::{Server, started};
+use crate::peers::{Claim, News};
 
 const SERVERS: usize = 3;
 
@@ -89,4 +90,47 @@ async fn one_of_three_servers_may_be_lost() {
     let session = other.open(&id("s"), OpenMode::Existing).await.unwrap().unwrap();
     assert_eq!(session.folded.state.last_seq(), Seq(20));
     assert_eq!(session.live.text(ItemId(Seq(3)), Stream::Text), "Hello");
+}
+
+/// Whoever was connected to it, or led by it, is still there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_server_falls_because_nats_lost_one() {
+    let mut cluster = Cluster::start();
+    let mut members = Vec::new();
+    for _ in 0..3 {
+        let log = cluster.connect().await;
+        let peers = log.peers().await.unwrap();
+        members.push((log, peers));
+    }
+    let mut news = members[0].1.news().unwrap();
+    let mut leases = Vec::new();
+    for (at, (_, peers)) in members.iter().enumerate() {
+        let Claim::Ours(lease) = peers.claim(&id(&format!("before{at}"))).await.unwrap() else {
+            panic!("somebody has it");
+        };
+        leases.push(lease);
+    }
+    let owners = members[0].0.store.streams.owners().await.unwrap();
+    let leader = owners.stream.get_info().await.unwrap().cluster.and_then(|c| c.leader).unwrap();
+    let at: usize = leader.trim_start_matches('n').parse().unwrap();
+    drop(cluster.servers.remove(at));
+    let mut taken = Vec::new();
+    for round in 0..20 {
+        for (_, peers) in &members {
+            let name = id(&format!("{round}-{}", peers.here().0));
+            let Claim::Ours(lease) = peers.claim(&name).await.unwrap() else {
+                panic!("somebody has it");
+            };
+            leases.push(lease);
+            taken.push(name);
+        }
+        // Long enough, all together, for each to fall that does not come back.
+        tokio::time::sleep(std::time::Duration::from_millis(250)).await;
+    }
+    while !taken.is_empty() {
+        match news.recv().await.unwrap() {
+            News::Taken { id, .. } => taken.retain(|name| *name != id),
+            news @ (News::Free { .. } | News::Fallen { .. }) => panic!("{news:?}"),
+        }
+    }
 }
