@@ -509,6 +509,10 @@ impl<V: View> Actor<V> {
         match request {
             Request::Command { .. } | Request::SettleWithPatch { .. } => {}
             Request::Attach { ask, reply } => {
+                if self.is_behind(ask.since).await {
+                    let _ = reply.send(Err(CommandError::Moved));
+                    return Err(LogError::lost(format!("session {}", self.id)));
+                }
                 let attached = self.stand().attach(ask).await;
                 let _ = reply.send(attached.map_err(CommandError::from));
             }

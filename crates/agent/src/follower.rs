@@ -13,7 +13,7 @@ use polyloop_session::{Event, Live, LogEntry, Seq, SessionId, State, Timestamp, 
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
-use crate::actor::{Birth, Kit, Request};
+use crate::actor::{Attach, Birth, Kit, Request};
 use crate::clock;
 use crate::log::{Folded, LogError};
 use crate::peers::wire::{self, Told, Watch, What};
@@ -46,6 +46,8 @@ pub(crate) struct Follower<V: View> {
     told: mpsc::Receiver<Bytes>,
     /// What the owner is asked, the oldest first.
     waiting: VecDeque<Waiting<V>>,
+    /// Clients that come back with a place, which may be ahead of what is known here.
+    arrivals: Vec<Arrival<V>>,
     asking: Option<Asking>,
     /// What the owner was last told of those who watch here.
     said: Option<Watch>,
@@ -58,6 +60,14 @@ struct Waiting<V: View> {
     until: Instant,
     /// How far the session was when the owner was asked, which has not answered.
     asked_at: Option<Seq>,
+}
+
+/// A client that is let in when the owner has said how far the session is.
+struct Arrival<V: View> {
+    request: Box<Request<V>>,
+    until: Instant,
+    /// The owner was asked since it came.
+    is_asked: bool,
 }
 
 /// What a follower ends with.
@@ -100,6 +110,7 @@ impl<V: View> Follower<V> {
             mailbox,
             told,
             waiting: VecDeque::new(),
+            arrivals: Vec::new(),
             asking: None,
             said: None,
             looking,
@@ -125,7 +136,7 @@ impl<V: View> Follower<V> {
         loop {
             self.audience.tidy();
             self.ask_next();
-            let idle = !self.audience.has_clients() && self.waiting.is_empty();
+            let idle = !self.is_wanted();
             tokio::select! {
                 request = self.mailbox.recv() => match request {
                     Some(request) => match self.handle(request).await? {
@@ -156,6 +167,9 @@ impl<V: View> Follower<V> {
     /// What can be said from here is; the rest waits for the owner.
     async fn handle(&mut self, request: Box<Request<V>>) -> Result<Flow, LogError> {
         match *request {
+            request @ Request::Attach { ask: Attach { since: Some(_), .. }, .. } => {
+                self.arrive(Box::new(request));
+            }
             Request::Attach { ask, reply } => {
                 let attached = self.stand().attach(ask).await;
                 let _ = reply.send(attached.map_err(Into::into));
@@ -206,6 +220,11 @@ impl<V: View> Follower<V> {
             turns: &self.turns,
             audience: &mut self.audience,
         }
+    }
+
+    /// Whether somebody is here, or asks something.
+    fn is_wanted(&self) -> bool {
+        self.audience.has_clients() || !self.waiting.is_empty() || !self.arrivals.is_empty()
     }
 
     /// Those who watch here.

@@ -1,6 +1,6 @@
 //! What other servers ask of a session that this one has.
 
-use polyloop_session::Growth;
+use polyloop_session::{Growth, Seq};
 use tokio::sync::oneshot;
 
 use super::{Actor, Answered as Done, Flow, Request};
@@ -15,6 +15,16 @@ impl<V: View> Actor<V> {
     pub(super) fn is_lost(&self) -> bool {
         let Some(peers) = &self.kit.peers else { return false };
         peers.owner(&self.id).as_ref() != Some(peers.here())
+    }
+
+    /// Whether the log goes on where somebody says they were: then another server wrote it.
+    pub(super) async fn is_behind(&mut self, since: Option<Seq>) -> bool {
+        let (Some(since), Some(_), head) = (since, &self.kit.peers, self.state.last_seq()) else {
+            return false;
+        };
+        let log = self.kit.log_of(self.kept);
+        since > head
+            && log.read(&self.id, head, since).await.is_ok_and(|entries| !entries.is_empty())
     }
 
     /// Everything that happened so far is safe.

@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use polyloop_session::{Growth, Seq};
 use tokio::time::Instant;
 
-use super::{Follower, Waiting};
+use super::{Arrival, Follower, Waiting};
 use crate::actor::{CommandError, Request, UndoError};
 use crate::log::LogError;
 use crate::peers::wire::{self, Answered, Asked, What};
@@ -51,6 +51,13 @@ impl<V: View> Follower<V> {
         self.waiting.push_back(Waiting { request, until, asked_at: None });
     }
 
+    /// What a client was shown elsewhere may not have come here yet, and would be shown again.
+    pub(super) fn arrive(&mut self, request: Box<Request<V>>) {
+        let until = Instant::now() + WAITING_TIME_MAX;
+        self.arrivals.push(Arrival { request, until, is_asked: false });
+        self.ask_again();
+    }
+
     /// Begins with what comes next, unless something is on its way.
     pub(super) fn ask_next(&mut self) {
         if self.asking.is_some() {
@@ -60,6 +67,7 @@ impl<V: View> Follower<V> {
         let watch = self.watch();
         if self.said != Some(watch) {
             self.said = Some(watch);
+            self.arrivals.iter_mut().for_each(|arrival| arrival.is_asked = true);
             return self.ask(About::Watch, owner, What::Watch(watch));
         }
         let head = self.state.last_seq();
@@ -131,6 +139,13 @@ impl<V: View> Follower<V> {
         // Of what has ended since nothing grows.
         live.into_iter().for_each(|growth| self.grow(growth));
         self.audience.deliver();
+        for arrival in self.arrivals.extract_if(.., |arrival| arrival.is_asked).collect::<Vec<_>>()
+        {
+            if let Request::Attach { ask, reply } = *arrival.request {
+                let attached = self.stand().attach(ask).await;
+                let _ = reply.send(attached.map_err(Into::into));
+            }
+        }
         Ok(())
     }
 
@@ -165,6 +180,9 @@ impl<V: View> Follower<V> {
                 refuse(*request, if asked_at.is_some() { UNKNOWN } else { NOBODY });
             }
         }
+        for arrival in self.arrivals.extract_if(.., |arrival| arrival.until <= now) {
+            refuse(*arrival.request, NOBODY);
+        }
     }
 
     /// What was asked of a server that is gone will not be answered, and may have been done.
@@ -188,6 +206,7 @@ impl<V: View> Follower<V> {
                 false => refuse(*request, UNKNOWN),
             }
         }
+        backlog.extend(self.arrivals.drain(..).map(|arrival| arrival.request));
         backlog
     }
 }
@@ -215,6 +234,9 @@ fn refuse_with<V: View>(request: Request<V>, error: CommandError) {
         }
         Request::Undo { reply, .. } => {
             let _ = reply.send(Err(UndoError::from(error)));
+        }
+        Request::Attach { reply, .. } => {
+            let _ = reply.send(Err(error));
         }
         _ => {}
     }

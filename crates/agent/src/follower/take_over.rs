@@ -17,7 +17,7 @@ impl<V: View> Follower<V> {
         match known {
             Some(owner) if owner != *self.peers.here() => self.has(owner),
             // What nobody wants may stay as it is.
-            _ if !self.audience.has_clients() && self.waiting.is_empty() => self.owner = None,
+            _ if !self.is_wanted() => self.owner = None,
             _ => return self.claim().await,
         }
         Ok(None)

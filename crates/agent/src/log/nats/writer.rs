@@ -303,6 +303,8 @@ impl Writer for NatsWriter {
             if !std::mem::take(&mut self.has_grown) {
                 return Ok(());
             }
+            // What takes its place must be there first.
+            self.settled().await?;
             self.journal(Bytes::new(), true).await
         }
         .boxed()
