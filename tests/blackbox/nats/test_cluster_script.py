@@ -136,6 +136,25 @@ def test_a_replica_that_is_killed_is_gone_around(s):
         eq(status(place, "/sessions", TOKEN), 200, f"replica {at} with it")
 
 
+@talks
+def test_replicas_are_replaced_one_after_the_other(s):
+    """As an upgrade does it: one session, every replica away once, and an approval that waits."""
+    cluster = s.last = Cluster(s.t)
+    cluster.start()
+    first = s.watcher(complete=False)
+    eq(spoken(first.turn("say: before")), ["before"])
+    asked = first.asked("run: touch made\nsay: done")
+    for name in ("replica-1", "replica-2", "replica-3"):
+        done = cluster.run("stop", name)
+        assert f"{name} has ended" in done.stdout, done
+        again = let_in(lambda: s.watcher(since=0, complete=False))
+        eq(again.until("control_request")[-1]["request_id"], asked["request_id"], "what waits")
+        cluster.start(name)
+    again.decide(asked, "allow")
+    eq(spoken(again.until_end())[-1:], ["done"])
+    assert (cluster.dir / "workspace/made").exists(), "what was approved"
+
+
 def let_in(connect):
     """Comes back as clients do whom a proxy tells that nobody is there to serve them."""
 

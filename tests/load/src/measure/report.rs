@@ -75,8 +75,8 @@ impl Kept {
     }
 
     fn said<'a>(&self, rows: impl Iterator<Item = &'a Row>) -> String {
-        let fewest = rows.map(|row| row.polyloop.len().max(row.floor.len())).min().unwrap_or(0);
-        let cores = self.cores;
+        let fewest = rows.map(|row| row.polyloop.len().max(row.floor.len())).min();
+        let (Some(fewest), cores) = (fewest, self.cores) else { return String::new() };
         format!(
             "Medians of {fewest} or more runs on a machine with {cores} cores, the least and the \
              most in brackets.\n"

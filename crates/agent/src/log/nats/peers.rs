@@ -76,7 +76,7 @@ impl NatsPeers {
         let questions = asking::hear(&shared, &mut tasks).await?;
         let telling = Telling::start(&shared, &mut tasks);
         // It stands in the bucket before it looks there, so there is always something to see.
-        let revision = renew::renew(&shared, 0).await?;
+        let revision = renew::begin(&shared).await?;
         watch::start(&shared, &mut tasks).await?;
         let renewing = tasks.spawn(renew::keep_renewing(shared.clone(), revision));
         Ok(NatsPeers {

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::super::super::LogError;
 use super::super::publish::Refused;
-use super::super::{failed_to, lock};
+use super::super::{TRY_EVERY, TRYING_TIME_MAX, failed_to, lock};
 use super::Shared;
 use super::claim::remove;
 use super::view::server_key;
@@ -22,7 +22,7 @@ const RENEW_TIME_MAX: Duration = Duration::from_secs(1);
 const RENEWALS_MISSED_MAX: u32 = 10;
 
 /// Gives the number of the record.
-pub(super) async fn renew(shared: &Shared, count: u64) -> Result<u64, LogError> {
+async fn renew(shared: &Shared, count: u64) -> Result<u64, LogError> {
     let context = &shared.store.streams.context;
     let subject = shared.key_subject(&server_key(&shared.here));
     let payload = json!({ "renewed": count }).to_string().into();
@@ -33,6 +33,18 @@ pub(super) async fn renew(shared: &Shared, count: u64) -> Result<u64, LogError> 
     let renewed = timeout(RENEW_TIME_MAX, renewed).await;
     let renewed = renewed.unwrap_or_else(|_| Err("NATS does not answer".into()));
     Ok(renewed.map_err(|why| failed_to("say that this server is there", why))?.sequence)
+}
+
+/// The first time. A bucket that was just made, by whichever server, may not be known yet to the NATS
+/// server that this one is connected to: it is tried for as long as any write.
+pub(super) async fn begin(shared: &Shared) -> Result<u64, LogError> {
+    let end = Instant::now() + TRYING_TIME_MAX;
+    loop {
+        match renew(shared, 0).await {
+            Err(_) if Instant::now() < end => sleep(TRY_EVERY).await,
+            done => return done,
+        }
+    }
 }
 
 pub(super) async fn keep_renewing(shared: Arc<Shared>, mut last: u64) {
