@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::super::super::LogError;
 use super::super::publish::Refused;
@@ -32,7 +32,9 @@ pub(super) async fn renew(shared: &Shared, count: u64) -> Result<u64, LogError> 
     };
     let renewed = timeout(RENEW_TIME_MAX, renewed).await;
     let renewed = renewed.unwrap_or_else(|_| Err("NATS does not answer".into()));
-    Ok(renewed.map_err(|why| failed_to("say that this server is there", why))?.sequence)
+    let renewed = renewed.map_err(|why| failed_to("say that this server is there", why))?;
+    *lock(&shared.store.heard) = Some(Instant::now());
+    Ok(renewed.sequence)
 }
 
 pub(super) async fn keep_renewing(shared: Arc<Shared>, mut last: u64) {
