@@ -1,6 +1,7 @@
 """NATS is away: whoever asks is told so, nothing acknowledged is lost, and servers go on by
 themselves when it is back."""
 
+import json
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
@@ -92,3 +93,38 @@ def test_http_while_nats_stands_still(s):
 
 def test_ready_with_files(t):
     eq(t.server().get("/readyz").json, {"status": "ready"}, "/readyz")
+
+
+def told_in(client):
+    """The next error, in the words of its dialect."""
+    frame = client.until("error")[-1]
+    return json.dumps(frame)
+
+
+@talks
+def test_every_dialect_while_nats_is_not_there(s):
+    nats = NatsServer(s.t)
+    server = s.server(env=nats.env(), store=False)
+    runs = loom(s, complete=False)
+    clients = {
+        name: make(session=name, complete=False)
+        for name, make in (("unified", s.unified), ("chat", s.chat), ("agentloop", s.agentloop))
+    }
+    runs.turn("say: before", "loom")
+    for client in clients.values():
+        client.turn("say: before")
+    before = {name: server.events(name) for name in ("loom", *clients)}
+    nats.kill()
+    runs.run("say: meanwhile", "loom")
+    for client in clients.values():
+        client.say("say: meanwhile")
+    for name, client in {"loom": runs, **clients}.items():
+        told = told_in(client)
+        assert "NATS does not answer" in told, f"{name}: {told}"
+    nats.start()
+    ready(server, 200)
+    # What was shown is there, and every session goes on without a restart.
+    for name, events in before.items():
+        eq(server.events(name)[:len(events)], events, f"what {name} was shown")
+        again = s.unified(session=name)
+        eq(spoken(again.turn("say: after"))[-1:], ["after"], name)
