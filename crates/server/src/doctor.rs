@@ -56,9 +56,12 @@ async fn report(examined: Examined) -> Report {
         checks.extend(network::endpoint(model).await);
     }
     checks.push(sandbox());
-    match &parts.shared_store {
-        Some(shared) => checks.extend(shared::store(shared, parts.store_replicas).await),
-        None => checks.push(files::store(Place::Sessions, parts.session_store.as_deref())),
+    if let Some(shared) = &parts.shared_store {
+        checks.extend(shared::store(shared, parts.store_replicas).await);
+    }
+    // Beside a shared one it holds what stays on this machine, or is not missed.
+    if parts.shared_store.is_none() || parts.session_store.is_some() {
+        checks.push(files::store(Place::Sessions, parts.session_store.as_deref()));
     }
     let todos = files::store(Place::Todos, parts.todos_store.as_deref());
     let messages = files::messages(parts.user_message_db.as_deref());

@@ -31,13 +31,14 @@ def test_a_store_that_is_there(t):
     eq(reached[0], "ok", f"{reached}")
     assert f"answers at 127.0.0.1:{nats.port}" in reached[1] and "NATS 2." in reached[1], reached
     eq(streams[0], "ok", f"{streams}")
-    eq(streams[1].count("not there yet (1 when it is made)"), 5, f"{streams}")
+    assert "5 of its 5 streams are not there yet" in streams[1], streams
     # A look makes nothing, and a start makes what was missing.
     eq(checks(t, url, 0)[1], streams, "the second look")
     t.server(env=nats.env(), store=False)
     (_, streams, flushed) = checks(t, url, 0)
     eq(streams[0], "ok", f"{streams}")
-    assert "polyloop-log 1, polyloop-live 1, KV_polyloop-sessions 1" in streams[1], streams
+    eq(streams[1], "replicas of its streams: polyloop-log 1, polyloop-live 1, "
+       "KV_polyloop-sessions 1, KV_polyloop-owners 1, OBJ_polyloop-objects 1")
     # More is wanted than there is.
     (_, streams, flushed) = checks(t, url, 0, STORE_REPLICAS="3")
     eq(streams[0], "warn", f"{streams}")
@@ -66,3 +67,13 @@ def test_nats_without_streams(t):
     ((status, text),) = checks(t, nats.env()["STORE"], 1)
     eq(status, "fail", text)
     assert "JetStream" in text, text
+
+
+def test_sessions_looks_at_files_only(t):
+    t.store.mkdir(exist_ok=True)
+    env = {"STORE": "nats://127.0.0.1:1", "SESSION_STORE_PATH": str(t.store)}
+    told = t.program("sessions", "list", env=env)
+    eq(told.returncode, 2, f"{told}")
+    assert "STORE" in told.stderr and "session files only" in told.stderr, told
+    told = t.program("sessions", "list", "--session-store-path", str(t.store), env=env)
+    eq(told.returncode, 0, f"{told}")

@@ -65,16 +65,25 @@ mod seen {
             Ok(found) => found,
             Err(why) => return Check::fail(THING, format!("its streams cannot be seen: {why}")),
         };
-        let shown = found.iter().map(|(name, replicas)| match replicas {
-            Some(replicas) => format!("{name} {replicas}"),
-            None => format!("{name} not there yet ({wanted} when it is made)"),
-        });
-        let shown = shown.collect::<Vec<_>>().join(", ");
-        let text = format!("how often its streams are kept: {shown}");
+        let kept = found.iter().filter_map(|(name, replicas)| Some((name, (*replicas)?)));
+        let there: Vec<String> = kept.map(|(name, count)| format!("{name} {count}")).collect();
+        let missing = found.len() - there.len();
+        let mut told = Vec::new();
+        if !there.is_empty() {
+            told.push(format!("replicas of its streams: {}", there.join(", ")));
+        }
+        if missing > 0 {
+            told.push(format!(
+                "{missing} of its {} streams are not there yet; a start makes them with {wanted} \
+                 replicas",
+                found.len()
+            ));
+        }
+        let text = told.join("; ");
         match found.iter().filter_map(|(_, replicas)| *replicas).any(|count| count < wanted) {
             true => {
                 let name = settings::STORE_REPLICAS.name;
-                let text = format!("{text}; {wanted} would be usual here, {name} sets it");
+                let text = format!("{text}; {wanted} are wanted; {name}={wanted} makes it so");
                 Check::warn(THING, text)
             }
             false => Check::ok(THING, text),
