@@ -85,6 +85,11 @@ pub trait Log: Send + Sync + 'static {
         id: &'a SessionId,
         hash: &'a str,
     ) -> BoxFuture<'a, Result<Option<Bytes>, LogError>>;
+
+    /// Why it cannot be asked anything now, for people. A log on this machine always can.
+    fn out_of_reach(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Of all contents that are kept for undo in one session.
@@ -250,6 +255,9 @@ pub enum LogError {
     Lost { what: String },
     #[error("{what}: {why}")]
     Store { what: String, why: String },
+    /// It did not answer; the same may work later.
+    #[error("{what}: {why}")]
+    Unreachable { what: String, why: String },
 }
 
 impl LogError {
@@ -257,7 +265,7 @@ impl LogError {
     pub fn is_lost(&self) -> bool {
         match self {
             LogError::Conflict { .. } | LogError::Lost { .. } => true,
-            LogError::Store { .. } => false,
+            LogError::Store { .. } | LogError::Unreachable { .. } => false,
         }
     }
 

@@ -24,7 +24,7 @@ use crate::rate::{Clients, Sender};
 use crate::room::Room;
 use crate::serve::HEADER_BYTES_MAX;
 use crate::view::DialectView;
-use crate::{about, history, page, query, rest, socket};
+use crate::{about, auth, history, page, query, rest, socket};
 
 /// What requests share.
 pub struct App {
@@ -58,20 +58,28 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/chat", any(socket::upgrade))
         .route("/page/{*name}", get(page::part))
         .route("/healthz", get(rest::healthz))
+        .route("/readyz", get(rest::readyz))
         .route("/metrics", get(metrics::metrics))
         .route("/about", get(about::about))
         .route("/models", get(about::models))
         .route("/render", post(rest::render))
+        .merge(kept(&app))
+        .fallback(rest::not_here)
+        .method_not_allowed_fallback(rest::wrong_method)
+        .layer(middleware::from_fn_with_state(app.clone(), guard))
+        .with_state(app)
+}
+
+/// What asks the session store.
+fn kept(app: &Arc<App>) -> Router<Arc<App>> {
+    Router::new()
         .route("/sessions", get(rest::list).post(rest::create))
         .route(
             "/sessions/{id}",
             get(rest::read).delete(rest::archive).post(rest::act).patch(rest::rename),
         )
         .route("/sessions/{id}/frames", get(history::frames))
-        .fallback(rest::not_here)
-        .method_not_allowed_fallback(rest::wrong_method)
-        .layer(middleware::from_fn_with_state(app.clone(), guard))
-        .with_state(app)
+        .route_layer(middleware::from_fn_with_state(app.clone(), rest::within_reach))
 }
 
 pub fn is_upgrade(headers: &HeaderMap) -> bool {
@@ -164,7 +172,7 @@ fn address(request: &Request) -> Option<Sender> {
 /// Sockets are counted by what comes over them, and by how many there are.
 async fn slowed(app: &App, sender: Sender, request: &mut Request) -> Option<Response> {
     let client = app.clients.client(sender);
-    if !is_upgrade(request.headers()) && request.uri().path() != "/healthz" {
+    if !is_upgrade(request.headers()) && !auth::asks_for_health(request.uri()) {
         if let Err(too_fast) = client.request() {
             return Some(rest::too_fast(&too_fast));
         }

@@ -176,7 +176,7 @@ impl Guard {
         let Some(token) = &self.access.token else { return Ok(Proof::NotNeeded) };
         // A preflight request cannot carry a token; it does nothing and learns nothing.
         let preflight = asked.method == Method::OPTIONS;
-        if asked.uri.path() == "/healthz" || preflight {
+        if asks_for_health(asked.uri) || preflight {
             return Ok(Proof::NotNeeded);
         }
         let token = token.reveal().as_bytes();
@@ -207,6 +207,11 @@ impl Guard {
             )),
         }
     }
+}
+
+/// Whether somebody asks only whether the server lives, or can serve.
+pub fn asks_for_health(uri: &Uri) -> bool {
+    matches!(uri.path(), "/healthz" | "/readyz")
 }
 
 /// The host of `host[:port]`; `None` when it is neither.
@@ -338,6 +343,7 @@ mod tests {
         let cookie = format!("cookie: a=b; polyloop_8080={TOKEN}");
         assert_eq!(status(&guard, "GET", "/sessions", &[host]), 401);
         assert_eq!(status(&guard, "GET", "/healthz", &[host]), 200);
+        assert_eq!(status(&guard, "GET", "/readyz", &[host]), 200);
         assert_eq!(status(&guard, "GET", "/sessions", &[host, &right]), 200);
         assert_eq!(status(&guard, "GET", "/sessions", &[host, &cookie]), 200);
         assert_eq!(status(&guard, "GET", &format!("/ws?token={TOKEN}"), &[host]), 200);

@@ -9,6 +9,7 @@ mod model;
 mod network;
 mod print;
 mod report;
+mod shared;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -55,11 +56,17 @@ async fn report(examined: Examined) -> Report {
         checks.extend(network::endpoint(model).await);
     }
     checks.push(sandbox());
-    let store = files::store(Place::Sessions, parts.session_store.as_deref());
+    if let Some(shared) = &parts.shared_store {
+        checks.extend(shared::store(shared, parts.store_replicas).await);
+    }
+    // Beside a shared one it holds what stays on this machine, or is not missed.
+    if parts.shared_store.is_none() || parts.session_store.is_some() {
+        checks.push(files::store(Place::Sessions, parts.session_store.as_deref()));
+    }
     let todos = files::store(Place::Todos, parts.todos_store.as_deref());
     let messages = files::messages(parts.user_message_db.as_deref());
     let memories = files::memories(parts.memory_db.as_deref(), parts.session_store.as_deref());
-    checks.extend([store, todos, messages, memories]);
+    checks.extend([todos, messages, memories]);
     checks.extend(token(&examined));
     checks.extend(parts.addr.map(network::port));
     Report::new(examined.held, told, checks).without(&secrets(parts))
@@ -126,17 +133,24 @@ fn token(examined: &Examined) -> Option<Check> {
 fn secrets(parts: &Parts) -> Vec<String> {
     let mut found: Vec<&str> = Vec::new();
     found.extend(parts.access.token.as_ref().map(|token| token.reveal()));
+    let servers = parts.shared_store.iter().flat_map(|shared| &shared.servers);
+    found.extend(servers.filter_map(|server| user(server.reveal())));
     if let Some(model) = &parts.model {
         let account = settings::GOOGLE_APPLICATION_CREDENTIALS.name;
         let keys = [&model.openai, &model.anthropic, &model.google];
         let keys = keys.into_iter().filter_map(|access| access.key.as_ref());
         found.extend(keys.filter(|key| key.variable != account).map(|key| key.value.reveal()));
         for url in [&model.proxy.https, &model.proxy.http].into_iter().flatten() {
-            let rest = url.reveal().split_once("://").map_or("", |(_, rest)| rest);
-            found.extend(rest.rsplit_once('@').map(|(user, _)| user));
+            found.extend(user(url.reveal()));
         }
     }
     found.into_iter().map(str::to_owned).collect()
+}
+
+/// What stands before a URL's host.
+fn user(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    rest.rsplit_once('@').map(|(user, _)| user)
 }
 
 #[cfg(test)]

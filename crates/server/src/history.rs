@@ -60,7 +60,7 @@ pub async fn frames(
     let handle = app.sessions.handle(id, Who::via("rest"));
     match (History { handle, dialect: wanted.dialect }).page(&wanted).await {
         Ok(body) => ([(CONTENT_TYPE, "application/json")], body).into_response(),
-        Err(failure) => rest::command_failed(&failure),
+        Err(failure) => rest::command_failed(&app, &failure),
     }
 }
 

@@ -8,6 +8,7 @@ use axum::extract::rejection::{BytesRejection, PathRejection};
 use axum::extract::{Path, Request, State};
 use axum::http::header::{CONTENT_TYPE, LINK, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode, Uri};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use polyloop_agent::actor::{CommandError, MOVED};
 use polyloop_agent::clock;
@@ -34,6 +35,8 @@ pub use list::{Awake, list, told};
 
 /// Who finds no room tries again after this.
 const OVERLOADED_SECS: u64 = 5;
+/// Who finds the session store out of reach does so after this.
+const AWAY_SECS: u64 = 5;
 
 pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
     let text = serde_json::to_string(body).unwrap_or_else(|_| "{}".to_string());
@@ -60,11 +63,23 @@ fn failed(what: &str, why: &dyn std::fmt::Display) -> Response {
     error(StatusCode::INTERNAL_SERVER_ERROR, what)
 }
 
-pub fn store_failed(failure: &LogError) -> Response {
-    failed("The session store failed", failure)
+/// The store may be back before long, and nothing is wrong with the request.
+fn away(why: &dyn std::fmt::Display) -> Response {
+    let text = format!("The session store cannot be reached now; try again later ({why})");
+    later(error(StatusCode::SERVICE_UNAVAILABLE, text), AWAY_SECS)
 }
 
-pub fn command_failed(failure: &CommandError) -> Response {
+pub fn store_failed(failure: &LogError) -> Response {
+    match failure {
+        LogError::Unreachable { .. } => {
+            tracing::warn!("{failure}");
+            away(failure)
+        }
+        _ => failed("The session store failed", failure),
+    }
+}
+
+pub fn command_failed(app: &App, failure: &CommandError) -> Response {
     match failure {
         CommandError::Refused(refusal @ Refusal::TooManySessions { .. }) => {
             let answer = error(StatusCode::SERVICE_UNAVAILABLE, refusal.to_string());
@@ -72,7 +87,13 @@ pub fn command_failed(failure: &CommandError) -> Response {
         }
         CommandError::Refused(refusal) => error(StatusCode::CONFLICT, refusal.to_string()),
         CommandError::Store(why) | CommandError::Failed(why) => {
-            failed("The session store failed", why)
+            match app.sessions.kit().log.out_of_reach() {
+                Some(_) => {
+                    tracing::warn!("{why}");
+                    away(why)
+                }
+                None => failed("The session store failed", why),
+            }
         }
         CommandError::Moved => failed("The session store failed", &MOVED),
     }
@@ -86,8 +107,27 @@ pub fn not_found() -> Response {
     error(StatusCode::NOT_FOUND, "Session not found")
 }
 
+/// Nobody waits for a store of which it is known that it does not answer.
+pub async fn within_reach(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    match app.sessions.kit().log.out_of_reach() {
+        Some(why) => away(&why),
+        None => next.run(request).await,
+    }
+}
+
 pub async fn healthz() -> Response {
     json(StatusCode::OK, &serde_json::json!({"status": "ok"}))
+}
+
+/// Whether clients should be sent here: a proxy asks, and takes another server if not.
+pub async fn readyz(State(app): State<Arc<App>>) -> Response {
+    if app.closing.is_cancelled() {
+        return error(StatusCode::SERVICE_UNAVAILABLE, "The server is shutting down");
+    }
+    match app.sessions.kit().log.out_of_reach() {
+        Some(why) => away(&why),
+        None => json(StatusCode::OK, &serde_json::json!({"status": "ready"})),
+    }
 }
 
 /// A number of the query; the error is for the client.
@@ -125,7 +165,7 @@ pub async fn create(
     };
     match app.sessions.create(from.rest(), settings).await {
         Ok(summary) => json(StatusCode::CREATED, &told(&summary, Awake::Yes)),
-        Err(failure) => command_failed(&failure),
+        Err(failure) => command_failed(&app, &failure),
     }
 }
 
@@ -158,10 +198,10 @@ pub async fn rename(
     match handle.command(Command::Set { setting, by }).await {
         Ok(_) => json(StatusCode::OK, &serde_json::json!({"id": id, "title": title})),
         Err(failure @ CommandError::Refused(Refusal::TooManySessions { .. })) => {
-            command_failed(&failure)
+            command_failed(&app, &failure)
         }
         Err(CommandError::Refused(refusal)) => error(StatusCode::BAD_REQUEST, refusal.to_string()),
-        Err(failure) => command_failed(&failure),
+        Err(failure) => command_failed(&app, &failure),
     }
 }
 
@@ -193,7 +233,7 @@ pub async fn archive(
         }
         Ok(Archived::NotFound) => not_found(),
         Ok(Archived::Active) => error(StatusCode::CONFLICT, "Cannot delete active session"),
-        Err(failure) => command_failed(&failure),
+        Err(failure) => command_failed(&app, &failure),
     }
 }
 

@@ -63,6 +63,10 @@ const PATCHES: &str = "patches";
 /// What a person should know who runs without one.
 const TORN: &str = "a kill in the middle of a patch can leave a part of it";
 
+#[cfg(not(feature = "nats"))]
+pub const WITHOUT_NATS: &str =
+    "this program was built without NATS; build it with `--features nats`";
+
 const INSTRUCTIONS: &str = include_str!("instructions.md");
 
 /// What a person should know once the server listens.
@@ -316,7 +320,7 @@ async fn shared_log(shared: &SharedStore, replicas: Option<usize>) -> Result<Kep
 
 #[cfg(not(feature = "nats"))]
 async fn shared_log(_: &SharedStore, _: Option<usize>) -> Result<Kept, String> {
-    Err("this program was built without NATS; build it with `--features nats`".to_owned())
+    Err(WITHOUT_NATS.to_owned())
 }
 
 /// Whether there is a sandbox is not known yet.

@@ -174,8 +174,14 @@ fn store_dir(args: &SessionsArgs, start_dir: &Path) -> Result<PathBuf, Halt> {
     if let Some(dir) = &args.session_store_path {
         flags.set(&SESSION_STORE_PATH, dir);
     }
-    let found = Config::examine(&flags, std::env::vars_os(), start_dir).parts.session_store;
-    found.ok_or_else(|| {
+    let parts = Config::examine(&flags, std::env::vars_os(), start_dir).parts;
+    if parts.shared_store.is_some() && args.session_store_path.is_none() {
+        let why = "STORE is set, so sessions are on NATS, and this command looks at session files \
+                   only: ask a server (GET /sessions, GET /sessions/{id}), or name a directory of \
+                   files with --session-store-path";
+        return Err(Halt::Usage(why.to_owned()));
+    }
+    parts.session_store.ok_or_else(|| {
         let how = "set SESSION_STORE_PATH or give --session-store-path";
         Halt::Usage(format!("there is no session store: {how}"))
     })

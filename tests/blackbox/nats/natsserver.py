@@ -22,12 +22,12 @@ class NatsServer:
         test.closing.append(self.stop)
         self.start()
 
-    def start(self):
+    def start(self, jetstream=True):
         """On the port it had before, if it had one."""
         config = self.dir / "nats.conf"
-        config.write_text(
-            f'listen: "127.0.0.1:{self.port}"\n'
-            f'jetstream {{ store_dir: "{self.dir / "store"}", sync_interval: always }}\n')
+        streams = f'jetstream {{ store_dir: "{self.dir / "store"}", sync_interval: always }}\n'
+        listen = f'listen: "127.0.0.1:{self.port}"\n'
+        config.write_text(listen + (streams if jetstream else ""))
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [PROGRAM, "-c", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log)

@@ -113,7 +113,7 @@ def test_without_nats_people_are_told_and_nothing_acknowledged_is_lost(s):
     client.say("say: meanwhile")
     told = client.until("error")[-1]
     assert "NATS" in told["message"], told
-    eq(one.get("/sessions").status, 500, "the list")
+    eq(one.get("/sessions").status, 503, "the list")
     nats.start()
     # Whether the last message was stored nobody could know; what was acknowledged is there.
     again = at(s, one).unified()

@@ -10,10 +10,12 @@ use std::fmt::Display;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_nats::connection::State;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use polyloop_session::{LogEntry, Seq, SessionId, Timestamp};
+use tokio::time::Instant;
 
 use super::{Codec, Fork, ForkedAt, LinePlace, Log, LogError, OpenMode, Opened, Summary};
 
@@ -21,6 +23,7 @@ mod direct;
 mod fork;
 mod index;
 mod leased;
+mod look;
 mod message;
 mod objects;
 mod open;
@@ -35,6 +38,7 @@ mod writer;
 #[cfg(test)]
 pub(super) mod tests;
 
+pub use look::{Look, Looked, look};
 pub use streams::Place;
 
 use leased::Leased;
@@ -46,6 +50,9 @@ const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long something is tried again that NATS does not answer, or answers without a leader.
 const TRYING_TIME_MAX: Duration = Duration::from_secs(15);
 const TRY_EVERY: Duration = Duration::from_millis(100);
+/// How long NATS may be silent before this server says that it cannot serve: longer than another
+/// leader takes to be found, so that not all servers say so then.
+const SILENCE_TIME_MAX: Duration = Duration::from_secs(5);
 
 pub struct Nats {
     store: Arc<Store>,
@@ -57,6 +64,8 @@ struct Store {
     /// Sessions that have a writer in this process.
     leased: Mutex<HashMap<SessionId, Leased>>,
     due: Arc<Due>,
+    /// When NATS last took something that is sent all the time; nothing if nothing is.
+    heard: Mutex<Option<Instant>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -65,6 +74,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn failed(id: &SessionId, error: impl Display) -> LogError {
     LogError::store(format!("session {id}"), error)
+}
+
+/// NATS did not answer in time, or had nobody who could.
+fn unanswered(what: &str, why: impl Display) -> LogError {
+    LogError::Unreachable { what: format!("session store, to {what}"), why: why.to_string() }
 }
 
 fn failed_to(what: &str, error: impl Display) -> LogError {
@@ -79,9 +93,21 @@ impl Nats {
             codec,
             leased: Mutex::default(),
             due: Arc::default(),
+            heard: Mutex::default(),
         });
         tokio::spawn(records::write_when_due(store.due.clone(), Arc::downgrade(&store)));
         Ok(Nats { store })
+    }
+}
+
+impl Store {
+    fn out_of_reach(&self) -> Option<&'static str> {
+        let is_silent = lock(&self.heard).map(|heard| heard.elapsed() > SILENCE_TIME_MAX);
+        match (is_silent, self.streams.client.connection_state()) {
+            (Some(false), _) | (None, State::Connected) => None,
+            (_, State::Connected) => Some("NATS is connected, but its streams do not answer"),
+            (_, State::Disconnected | State::Pending) => Some("there is no connection to NATS"),
+        }
     }
 }
 
@@ -155,5 +181,9 @@ impl Log for Nats {
         hash: &'a str,
     ) -> BoxFuture<'a, Result<Option<Bytes>, LogError>> {
         self.store.kept_content(id, hash).boxed()
+    }
+
+    fn out_of_reach(&self) -> Option<&'static str> {
+        self.store.out_of_reach()
     }
 }

@@ -39,7 +39,7 @@ pub(super) async fn fork(app: &Arc<App>, id: SessionId, query: &Query, by: Who) 
         Ok(Forked::Beyond { last }) => {
             error(StatusCode::BAD_REQUEST, format!("at: the session ends with entry {last}"))
         }
-        Err(failure) => command_failed(&failure),
+        Err(failure) => command_failed(app, &failure),
     }
 }
 
@@ -72,6 +72,6 @@ pub(super) async fn undo(app: &Arc<App>, id: SessionId, query: &Query, by: Who) 
             json(StatusCode::CONFLICT, &UndoConflicts { error, conflicts })
         }
         Err(UndoError::Refused(refusal)) => error(StatusCode::CONFLICT, refusal.to_string()),
-        Err(UndoError::Store(why)) => command_failed(&CommandError::Store(why)),
+        Err(UndoError::Store(why)) => command_failed(app, &CommandError::Store(why)),
     }
 }

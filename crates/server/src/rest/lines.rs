@@ -61,6 +61,11 @@ pub async fn read(
         Ok(places) => places,
         Err(failure) => return store_failed(&failure),
     };
+    // A store that fails should do so before the answer has begun.
+    let first = match app.sessions.lines(&id, from, upto).await {
+        Ok(page) => page,
+        Err(failure) => return store_failed(&failure),
+    };
     let usage =
         Cost::of(spent.calls, &spent.usage).and_then(|usage| serde_json::to_string(&usage).ok());
     let usage = usage.map(|usage| format!("\"usage\":{usage},")).unwrap_or_default();
@@ -68,9 +73,12 @@ pub async fn read(
     let head = format!("{{\"id\":\"{id}\",\"agent\":\"{agent}\",{usage}\"events\":[");
     let head = Bytes::from(head);
     let path = format!("/sessions/{id}");
-    let body = Body::from_stream(
-        stream::iter([Ok::<_, std::io::Error>(head)]).chain(pages(app, id, from, upto)),
-    );
+    let body = Body::from_stream(stream::iter([Ok::<_, std::io::Error>(head)]).chain(pages(
+        app,
+        id,
+        first,
+        (from, upto),
+    )));
     let mut response = ([(CONTENT_TYPE, "application/json")], body).into_response();
     if let (Some(limit), Some(next)) = (limit, next.filter(|next| *next < lines)) {
         link(&mut response, &format!("{path}?after={next}&limit={limit}"));
@@ -87,7 +95,7 @@ async fn context(app: &App, id: SessionId) -> Response {
     }
     match app.sessions.handle(id.clone(), Who::via("rest")).context_info().await {
         Ok(info) => json(StatusCode::OK, &ContextTold::new(&id, &info)),
-        Err(failure) => command_failed(&failure),
+        Err(failure) => command_failed(app, &failure),
     }
 }
 
@@ -108,24 +116,31 @@ async fn places(
     Ok((from, upto))
 }
 
+/// Lines, and the place after them.
+type Page = (Vec<String>, LinePlace);
+
 fn pages(
     app: Arc<App>,
     id: SessionId,
-    from: LinePlace,
-    upto: LinePlace,
+    first: Page,
+    (from, upto): (LinePlace, LinePlace),
 ) -> impl stream::Stream<Item = Result<Bytes, std::io::Error>> + use<> {
-    let begin = Some((from, true));
+    let begin = Some((from, true, Some(first)));
     stream::unfold(begin, move |place| {
         let (app, id) = (app.clone(), id.clone());
         async move {
-            let (from, is_first) = place?;
-            match app.sessions.lines(&id, from, upto).await {
+            let (from, is_first, read) = place?;
+            let page = match read {
+                Some(page) => Ok(page),
+                None => app.sessions.lines(&id, from, upto).await,
+            };
+            match page {
                 Ok((_, next)) if next == from => Some((Ok(Bytes::from("]}")), None)),
                 Ok((lines, next)) => {
                     let comma = if is_first || lines.is_empty() { "" } else { "," };
                     let is_first = is_first && lines.is_empty();
                     let text = format!("{comma}{}", lines.join(","));
-                    Some((Ok(Bytes::from(text)), Some((next, is_first))))
+                    Some((Ok(Bytes::from(text)), Some((next, is_first, None))))
                 }
                 // The body has begun, so all that is left is to break it off.
                 Err(failure) => Some((Err(std::io::Error::other(failure.to_string())), None)),

@@ -11,13 +11,15 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::super::LogError;
 use super::streams::Streams;
-use super::{ANSWER_TIME_MAX, TRY_EVERY, TRYING_TIME_MAX, failed_to};
+use super::{ANSWER_TIME_MAX, TRY_EVERY, TRYING_TIME_MAX, failed_to, unanswered};
 
 pub(super) const PAGE_MESSAGES_MAX: usize = 256;
 const PAGE_BYTES_MAX: usize = 1024 * 1024;
 
 const END_OF_PAGE: u16 = 204;
 const NOT_FOUND: u16 = 404;
+/// So a stream without a leader answers.
+const UNAVAILABLE: usize = 503;
 
 /// A message as it is stored.
 #[derive(Clone, Debug)]
@@ -41,7 +43,7 @@ impl Streams {
         loop {
             match self.asked_once(stream, subject, from, count_max).await {
                 Ok(page) => return Ok(page),
-                Err(why) if Instant::now() >= until => return Err(failed_to("read", why)),
+                Err(why) if Instant::now() >= until => return Err(unanswered("read", why)),
                 Err(_) => sleep(TRY_EVERY).await,
             }
         }
@@ -93,7 +95,14 @@ impl Streams {
                 Err(error) if error.kind() == LastRawMessageErrorKind::NoMessageFound => {
                     return Ok(None);
                 }
-                Err(error) if Instant::now() >= until => return Err(failed_to("read", error)),
+                Err(error) if Instant::now() >= until => {
+                    return Err(match error.kind() {
+                        LastRawMessageErrorKind::JetStream(told) if told.code() != UNAVAILABLE => {
+                            failed_to("read", error)
+                        }
+                        _ => unanswered("read", format!("NATS does not answer: {error}")),
+                    });
+                }
                 Err(_) => sleep(TRY_EVERY).await,
             }
         }

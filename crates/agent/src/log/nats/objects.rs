@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::super::LogError;
-use super::{ANSWER_TIME_MAX, Store, TRY_EVERY, TRYING_TIME_MAX, failed_to};
+use super::{ANSWER_TIME_MAX, Store, TRY_EVERY, TRYING_TIME_MAX, failed_to, unanswered};
 
 /// A longer one cannot be ours.
 const OBJECT_BYTES_MAX: usize = 512 * 1024 * 1024;
@@ -41,7 +41,7 @@ impl Store {
                 Err(why) => why,
             };
             if Instant::now() >= until {
-                return Err(failed_to("read a long text", why));
+                return Err(unanswered("read a long text", why));
             }
             sleep(TRY_EVERY).await;
         }

@@ -40,7 +40,7 @@ pub struct Place {
 }
 
 impl Place {
-    fn replicas(&self) -> usize {
+    pub(super) fn replicas(&self) -> usize {
         let many = self.servers.len() >= SERVERS_MANY;
         self.replicas.unwrap_or(if many { REPLICAS_OF_MANY } else { 1 })
     }
@@ -68,10 +68,7 @@ impl Streams {
             .reconnect_delay_callback(before_try)
             .event_callback(tell);
         let client = options.connect(servers).await.map_err(|error| failed(&error))?;
-        let (major, minor, patch) = SERVER_VERSION_MIN;
-        if !client.is_server_compatible(major, minor, patch) {
-            let found = client.server_info().version;
-            let why = format!("its version is {found}; {major}.{minor} or newer is needed");
+        if let Some(why) = too_old(&client) {
             return Err(failed(&why));
         }
         let context = ContextBuilder::new()
@@ -114,6 +111,20 @@ impl Streams {
     pub fn payload_bytes_max(&self) -> usize {
         self.client.max_payload().saturating_sub(AROUND_PAYLOAD_BYTES)
     }
+}
+
+/// Why a server's version will not do.
+pub(super) fn too_old(client: &Client) -> Option<String> {
+    let (major, minor, patch) = SERVER_VERSION_MIN;
+    let is_new = client.is_server_compatible(major, minor, patch);
+    let found = client.server_info().version;
+    (!is_new).then(|| format!("its version is {found}; {major}.{minor} or newer is needed"))
+}
+
+/// The streams of a store, buckets as well.
+pub(super) fn names(name: &str) -> Vec<String> {
+    let configs = [log_config, live_config, records_config, owners_config, objects_config];
+    configs.map(|config| config(name, 1).name).into()
 }
 
 /// How long is waited before a server is tried again. Whoever comes back late has fallen.

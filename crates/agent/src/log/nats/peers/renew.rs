@@ -32,7 +32,9 @@ async fn renew(shared: &Shared, count: u64) -> Result<u64, LogError> {
     };
     let renewed = timeout(RENEW_TIME_MAX, renewed).await;
     let renewed = renewed.unwrap_or_else(|_| Err("NATS does not answer".into()));
-    Ok(renewed.map_err(|why| failed_to("say that this server is there", why))?.sequence)
+    let renewed = renewed.map_err(|why| failed_to("say that this server is there", why))?;
+    *lock(&shared.store.heard) = Some(Instant::now());
+    Ok(renewed.sequence)
 }
 
 /// The first time. A bucket that was just made, by whichever server, may not be known yet to the NATS
