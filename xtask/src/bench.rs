@@ -45,10 +45,10 @@ pub struct Options {
     #[arg(long, default_value_t = 5)]
     runs: u32,
     /// Only scenarios of the load whose names contain this: start, first, burst, tools, crowd,
-    /// capacity, idle, fan, replay, growth, slow; what was found of the others is kept
+    /// capacity, idle, fan, replay, growth, slow, store; what was found of the others is kept
     #[arg(long)]
     scenario: Option<String>,
-    /// Write what the load came to into docs/PERFORMANCE.md
+    /// Write what the load came to into docs/PERFORMANCE.md, that of `store` into docs/SCALE.md
     #[arg(long)]
     write_docs: bool,
     /// Keep the instructions that were counted, for the next time
@@ -89,7 +89,9 @@ pub fn run(place: &Place, options: &Options) -> bool {
     }
     let built = steps.run("build", &[], || {
         let words = ["build", "--release", "--package", "polyloop", "--bins", "--examples"];
-        show(&mut place.cargo(&words), BENCH_TIME_MAX)
+        // The others measure what people get who ask for nothing more.
+        let features: &[&str] = if options.is_of_stores() { &["--features", "nats"] } else { &[] };
+        show(&mut place.cargo(&[&words[..], features].concat()), BENCH_TIME_MAX)
     });
     if wanted(Only::Long) || wanted(Only::Thinking) {
         let tools = || tools::python(place, install);
@@ -119,6 +121,13 @@ pub fn run(place: &Place, options: &Options) -> bool {
     steps.end()
 }
 
+impl Options {
+    /// Whether what sessions cost on NATS is measured, and nothing else.
+    fn is_of_stores(&self) -> bool {
+        self.scenario.as_deref() == Some("store")
+    }
+}
+
 /// See tests/browser/budget.mjs.
 fn page(place: &Place, options: &Options) -> Result<(), String> {
     let mut budget = ci::in_browser(place, "budget.mjs");
@@ -140,7 +149,12 @@ fn load(place: &Place, options: &Options) -> Result<(), String> {
     run.arg("measure").arg("--polyloop").arg(release.join("polyloop"));
     run.arg("--work").arg(place.target.join("load"));
     run.args(["--runs", &options.runs.to_string()]);
-    if options.write_docs {
+    if place.nats_server().is_file() {
+        run.env("NATS_SERVER", place.nats_server());
+    }
+    if options.write_docs && options.is_of_stores() {
+        run.arg("--scale-docs").arg(place.root.join("docs/SCALE.md"));
+    } else if options.write_docs {
         run.arg("--docs").arg(place.root.join("docs/PERFORMANCE.md"));
         run.arg("--plot").arg(place.root.join("docs/images/lag.svg"));
     }

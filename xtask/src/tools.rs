@@ -76,6 +76,10 @@ const PROGRAMS: &[Program] = &[
     (&["git", "--version"], "git"),
     (&["tmux", "-V"], "tmux"),
     (&["ip", "-V"], "iproute2"),
+    // For examples/cluster, which is run as people would.
+    (&["curl", "--version"], "curl"),
+    (&["ps", "--version"], "procps"),
+    (&["env", "PATH=/usr/sbin:/usr/bin", "haproxy", "-v"], "haproxy"),
 ];
 /// A hundred times as large as the others, and needed last.
 const BROWSER: &[Program] = &[(&["chromium", "--version"], "chromium")];

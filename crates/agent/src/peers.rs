@@ -61,8 +61,6 @@ pub enum Unanswered {
     Unheard,
     /// It may have been heard.
     Silent,
-    /// It is longer than what may be asked, and was not.
-    TooLong,
 }
 
 /// What another server asks of this one.
@@ -125,7 +123,7 @@ pub trait Peers: Send + Sync + 'static {
     /// Tells whoever follows a session. Never waits: what there is no room for is not told.
     fn tell(&self, id: &SessionId, told: Bytes);
 
-    /// The longest that may be told or asked.
+    /// The longest that may be told at once. What is asked may be longer.
     fn bytes_max(&self) -> usize;
 
     /// What becomes of owners from now on. Given once.

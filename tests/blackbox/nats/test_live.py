@@ -144,3 +144,19 @@ def test_a_session_in_use_elsewhere_is_not_put_away(s):
     here.drop()
     eventually(lambda: two.http("DELETE", "/sessions/s1").status in (200, 204), "put away")
     eq(at(s, one).sessions(), [], "the list")
+
+
+@talks
+def test_a_long_message_reaches_the_server_that_has_the_session(s):
+    # Longer than what NATS takes in one message.
+    _, one, two = servers(s, MAX_MESSAGE_BYTES="8388608")
+    here = at(s, one).unified()
+    eq(spoken(here.turn("say: short")), ["short"])
+    there = at(s, two).watcher()
+    long = "long " * 400_000
+    there.say(long)
+    # The model cannot take so much, but everybody is shown what was said.
+    for client in (there, here):
+        started, failed = client.until("turn_failed")[-2:]
+        eq((started["type"], failed["type"]), ("turn_started", "turn_failed"), "frames")
+        assert started["message"].strip() == long.strip(), len(started["message"])

@@ -82,3 +82,9 @@ pub fn content_length(head: &[u8]) -> usize {
     let value = head.lines().find_map(|line| line.strip_prefix("content-length:"));
     value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
 }
+
+/// Whether the length of the body was not known when it began.
+pub fn is_chunked(head: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+    head.lines().any(|line| line.trim_end() == "transfer-encoding: chunked")
+}

@@ -19,11 +19,13 @@ mod fan;
 mod figures;
 mod ground;
 mod growth;
+mod nats;
 mod one;
 mod plot;
 mod replay;
 mod report;
 mod slow;
+mod store;
 
 #[derive(Args)]
 pub struct Options {
@@ -49,14 +51,17 @@ pub struct Options {
     #[arg(long, default_value_t = 100)]
     never_read: usize,
     /// Only scenarios whose names contain this: start, first, burst, tools, crowd, capacity, idle,
-    /// fan, replay, growth, slow. What an earlier run found of the others stays in the results
+    /// fan, replay, growth, slow, store. What an earlier run found of the others stays in the results
     #[arg(long)]
     only: Option<String>,
     /// A document whose table, between its marks, is written anew; not if other programs took more
     /// than a tenth of the machine
     #[arg(long)]
     docs: Option<PathBuf>,
-    /// Where that document's plot goes
+    /// A document whose table of stores is written anew in the same way
+    #[arg(long)]
+    scale_docs: Option<PathBuf>,
+    /// Where the first document's plot goes
     #[arg(long)]
     plot: Option<PathBuf>,
 }
@@ -93,6 +98,10 @@ pub async fn run(options: Options) -> io::Result<()> {
         }
         if options.wants("slow") {
             in_time("slow", slow::slow(&ground, options.never_read, &mut figures)).await?;
+        }
+        if options.wants("store") {
+            let direct = in_time("store", one::direct(&ground)).await?;
+            in_time("store", store::stores(&ground, direct, &mut figures)).await?;
         }
         others = others.max(machine.others_percent(&ground.model)?);
     }
@@ -181,26 +190,27 @@ fn write(options: &Options, figures: &Figures, others: f64) -> io::Result<()> {
     }
     let path = options.work.join("figures.json");
     let kept = Kept::of(figures).with_earlier(&path);
-    let text = kept.text();
+    let text = format!("{}\n{}", kept.text(), kept.stores());
     println!("{text}");
     std::fs::write(options.work.join("figures.md"), &text)?;
     std::fs::write(&path, serde_json::to_vec_pretty(&kept).map_err(io::Error::other)?)?;
     let plot = plot::lag(&kept.rows);
     std::fs::write(options.work.join("lag.svg"), &plot)?;
-    match &options.docs {
-        Some(_) if others > OTHERS_PERCENT_MAX => {
-            return Err(io::Error::other(
-                "what was measured while others ran is not written into documents; \
-                 it is in the results",
-            ));
+    let documents = [&options.docs, &options.scale_docs];
+    if others > OTHERS_PERCENT_MAX && documents.into_iter().any(Option::is_some) {
+        return Err(io::Error::other(
+            "what was measured while others ran is not written into documents; \
+             it is in the results",
+        ));
+    }
+    if let Some(docs) = &options.docs {
+        kept.write_into(docs)?;
+        if let Some(path) = options.plot.as_ref().filter(|_| !plot.is_empty()) {
+            std::fs::write(path, &plot)?;
         }
-        Some(docs) => {
-            kept.write_into(docs)?;
-            if let Some(path) = options.plot.as_ref().filter(|_| !plot.is_empty()) {
-                std::fs::write(path, &plot)?;
-            }
-        }
-        None => {}
+    }
+    if let Some(docs) = &options.scale_docs {
+        kept.write_stores_into(docs)?;
     }
     match kept.broken() {
         broken if broken.is_empty() => println!("every bound holds"),

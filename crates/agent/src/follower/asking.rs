@@ -78,10 +78,7 @@ impl<V: View> Follower<V> {
         let asked = Asked { id: self.birth.id.clone(), from: self.peers.here().clone(), what };
         let Some(body) = wire::written(&asked) else { return };
         let (peers, to) = (self.peers.clone(), whom.clone());
-        let answer = match body.len() <= peers.bytes_max() {
-            true => async move { peers.ask(&to, body).await }.boxed(),
-            false => std::future::ready(Err(Unanswered::TooLong)).boxed(),
-        };
+        let answer = async move { peers.ask(&to, body).await }.boxed();
         self.asking = Some(Asking { about, whom, answer });
     }
 
@@ -141,7 +138,6 @@ impl<V: View> Follower<V> {
         let Some(Waiting { request, .. }) = self.waiting.pop_front() else { return };
         let unknown = || CommandError::Store(UNKNOWN.into());
         match (*request, answered) {
-            (request, Err(Unanswered::TooLong)) => refuse(request, TOO_LONG),
             (
                 Request::Command { reply, .. } | Request::SettleWithPatch { reply, .. },
                 Ok(Answered::Recorded(done)),
@@ -195,9 +191,6 @@ impl<V: View> Follower<V> {
         backlog
     }
 }
-
-const TOO_LONG: &str = "it is longer than what servers may ask of each other (NATS max_payload); \
-                        send it to the server that has the session, or in parts";
 
 fn what<V: View>(request: &Request<V>) -> Option<What> {
     Some(match request {

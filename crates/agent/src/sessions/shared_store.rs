@@ -160,7 +160,7 @@ impl<V: View> Sessions<V> {
             match answered(&**peers, &owner, body).await {
                 Ok(Some(Answered::Idle(false))) => return Ok(Elsewhere::Active),
                 Ok(_) | Err(Unanswered::Unheard) => tokio::time::sleep(CLAIM_EVERY).await,
-                Err(Unanswered::Silent | Unanswered::TooLong) => break,
+                Err(Unanswered::Silent) => break,
             }
         }
         Err(CommandError::Store(format!("session {id}: the server that has it does not answer")))

@@ -29,8 +29,8 @@ const IDLE_KB_MAX: f64 = 16.4;
 const CAPACITY_STEP: f64 = 0.05;
 const CAPACITY_MAX: usize = 3000;
 /// A floor that takes more is none; looked at with so many sessions.
-const FLOOR_CHUNK_US_MAX: f64 = 15.0;
-const FLOOR_SESSIONS: usize = 100;
+pub const FLOOR_CHUNK_US_MAX: f64 = 15.0;
+pub const FLOOR_SESSIONS: usize = 100;
 
 pub struct Crowd {
     pub chunks: u64,
@@ -60,7 +60,17 @@ async fn used_once(process: &Process) -> io::Result<u64> {
 
 pub async fn crowd(ground: &Ground, side: Side, sessions: usize) -> io::Result<Crowd> {
     let process = ground.start(side).await?;
-    let empty = used_once(&process).await?;
+    crowd_at(ground, &process, side, sessions).await
+}
+
+/// At a server that runs already.
+pub async fn crowd_at(
+    ground: &Ground,
+    process: &Process,
+    side: Side,
+    sessions: usize,
+) -> io::Result<Crowd> {
+    let empty = used_once(process).await?;
     let mut clients = Vec::with_capacity(sessions);
     for at in 0..sessions {
         clients.push(Client::connect(process.address, &format!("s{at}")).await?);

@@ -109,6 +109,12 @@ impl Ground {
         Process::serve(command.stderr(Stdio::from(errors)), address).await
     }
 
+    /// What the last one of a side that was started complained of.
+    pub fn errors(&self, side: Side) -> String {
+        let path = self.work.join(side.name()).join("errors");
+        std::fs::read_to_string(path).unwrap_or_default()
+    }
+
     pub fn start_bare(&self, plan: &Plan) -> io::Result<Process> {
         let path = self.empty("bare")?.join("plan.json");
         std::fs::write(&path, serde_json::to_vec(plan).map_err(io::Error::other)?)?;
@@ -149,7 +155,8 @@ impl Ground {
         Ok([Cpu::of(std::process::id())?, self.model.cpu()?])
     }
 
-    fn empty(&self, name: &str) -> io::Result<PathBuf> {
+    /// A folder with nothing in it.
+    pub fn empty(&self, name: &str) -> io::Result<PathBuf> {
         let folder = self.work.join(name);
         match std::fs::remove_dir_all(&folder) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
@@ -194,7 +201,16 @@ pub async fn get(address: SocketAddr, path: &str) -> io::Result<Vec<u8>> {
     let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
     reader.stream_mut().write_all(head.as_bytes()).await?;
     let head = reader.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
-    reader.body(http::content_length(&head)).await
+    if !http::is_chunked(&head) {
+        return reader.body(http::content_length(&head)).await;
+    }
+    let mut body = Vec::new();
+    loop {
+        match reader.chunk().await? {
+            chunk if chunk.is_empty() => return Ok(body),
+            chunk => body.extend(chunk),
+        }
+    }
 }
 
 fn copy(from: &Path, to: &Path) -> io::Result<()> {

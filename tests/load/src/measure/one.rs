@@ -25,7 +25,7 @@ const FIRST_SESSIONS: usize = 20;
 /// Between turns: nobody types faster.
 const PAUSE: Duration = Duration::from_millis(20);
 /// A floor that adds more is none.
-const FLOOR_ADDS_MS_MAX: f64 = 0.5;
+pub const FLOOR_ADDS_MS_MAX: f64 = 0.5;
 const BURST_CHUNKS: u64 = 10_000;
 const BURST_TURNS: u64 = 5;
 pub const CHUNK_BYTES: usize = 32;
@@ -103,13 +103,16 @@ pub async fn first_text_in_memory(
     Ok(())
 }
 
-struct FirstTexts {
-    half_ms: f64,
-    most_ms: f64,
-    cpu_us: f64,
+pub struct FirstTexts {
+    pub half_ms: f64,
+    pub most_ms: f64,
+    pub cpu_us: f64,
 }
 
-async fn first_texts(process: &Process) -> io::Result<FirstTexts> {
+/// How many turns all of it takes, with those that do not count.
+pub const FIRST_TURNS_ALL: usize = FIRST_SESSIONS * (WARM_TURNS + FIRST_TURNS);
+
+pub async fn first_texts(process: &Process) -> io::Result<FirstTexts> {
     let script = Script::stream(1, CHUNK_BYTES, 0);
     let (mut cpu, mut times) = (0.0, Vec::with_capacity(FIRST_SESSIONS * FIRST_TURNS));
     // A session grows, and what it said before is asked again with every turn; `growth` is about that.

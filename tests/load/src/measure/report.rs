@@ -7,9 +7,12 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::figures::{Figures, Row, median, short};
+use super::store::STORES;
 
 const BEGIN: &str = "<!-- figures: begin -->";
 const END: &str = "<!-- figures: end -->";
+const STORES_BEGIN: &str = "<!-- stores: begin -->";
+const STORES_END: &str = "<!-- stores: end -->";
 /// Scenarios of these names stand beside one another, not beside the floor.
 pub const HISTORIES: [&str; 3] = ["history 1×", "history 10×", "history 100×"];
 
@@ -50,14 +53,10 @@ impl Kept {
     }
 
     pub fn text(&self) -> String {
-        let fewest = self.rows.iter().map(|row| row.polyloop.len().max(row.floor.len())).min();
-        let (fewest, cores) = (fewest.unwrap_or(0), self.cores);
-        let said = format!(
-            "Medians of {fewest} or more runs on a machine with {cores} cores, the least and the \
-             most in brackets.\n"
-        );
+        let rows = self.rows.iter().filter(|row| !is_of_a_store(row));
         let (grown, beside): (Vec<&Row>, Vec<&Row>) =
-            self.rows.iter().partition(|row| HISTORIES.contains(&&*row.scenario));
+            rows.partition(|row| HISTORIES.contains(&&*row.scenario));
+        let said = self.said(grown.iter().chain(&beside).copied());
         let plot = match self.rows.iter().any(|row| row.scenario.ends_with(" sessions")) {
             true => "![Lag over the number of sessions](images/lag.svg)\n",
             false => "",
@@ -66,18 +65,71 @@ impl Kept {
         parts.iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("\n")
     }
 
+    /// The table of stores; nothing if none was measured.
+    pub fn stores(&self) -> String {
+        let rows: Vec<&Row> = self.rows.iter().filter(|row| is_of_a_store(row)).collect();
+        match rows.is_empty() {
+            true => String::new(),
+            false => self.said(rows.iter().copied()) + "\n" + &stores(&rows),
+        }
+    }
+
+    fn said<'a>(&self, rows: impl Iterator<Item = &'a Row>) -> String {
+        let fewest = rows.map(|row| row.polyloop.len().max(row.floor.len())).min().unwrap_or(0);
+        let cores = self.cores;
+        format!(
+            "Medians of {fewest} or more runs on a machine with {cores} cores, the least and the \
+             most in brackets.\n"
+        )
+    }
+
     /// Puts the table into a document, between its marks.
     pub fn write_into(&self, path: &Path) -> io::Result<()> {
-        let document = std::fs::read_to_string(path)?;
-        let parts = document.split_once(BEGIN).and_then(|(before, rest)| {
-            let (_, after) = rest.split_once(END)?;
-            Some(format!("{before}{BEGIN}\n\n{}\n{END}{after}", self.text()))
-        });
-        let name = path.display();
-        let parts =
-            parts.ok_or_else(|| io::Error::other(format!("{name} has no {BEGIN}, {END}")))?;
-        std::fs::write(path, parts)
+        put_between(path, (BEGIN, END), &self.text())
     }
+
+    pub fn write_stores_into(&self, path: &Path) -> io::Result<()> {
+        put_between(path, (STORES_BEGIN, STORES_END), &self.stores())
+    }
+}
+
+fn put_between(path: &Path, (begin, end): (&str, &str), text: &str) -> io::Result<()> {
+    let document = std::fs::read_to_string(path)?;
+    let parts = document.split_once(begin).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(end)?;
+        Some(format!("{before}{begin}\n\n{text}\n{end}{after}"))
+    });
+    let name = path.display();
+    let parts = parts.ok_or_else(|| io::Error::other(format!("{name} has no {begin}, {end}")))?;
+    std::fs::write(path, parts)
+}
+
+fn is_of_a_store(row: &Row) -> bool {
+    STORES.contains(&&*row.scenario)
+}
+
+/// The same figure of every store, in a line.
+fn stores(rows: &[&Row]) -> String {
+    let mut lines = vec![
+        format!("| figure | {} |", STORES.join(" | ")),
+        format!("|---|{}", "---|".repeat(STORES.len())),
+    ];
+    let mut met: Vec<&str> = Vec::new();
+    for first in rows {
+        if met.contains(&&*first.what) {
+            continue;
+        }
+        met.push(&first.what);
+        let of = |store: &str| {
+            let found = rows.iter().find(|row| row.scenario == store && row.what == first.what);
+            found.map_or(String::new(), |row| match row.polyloop.is_empty() {
+                true => spread(&row.floor),
+                false => spread(&row.polyloop),
+            })
+        };
+        lines.push(format!("| {} | {} |", named(first), STORES.map(of).join(" | ")));
+    }
+    lines.join("\n") + "\n"
 }
 
 fn is_same(one: &Row, other: &Row) -> bool {
@@ -190,6 +242,16 @@ mod tests {
         std::fs::write(&document, "no marks").unwrap();
         assert!(both.write_into(&document).is_err());
         std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn stores_stand_beside_one_another_and_nowhere_else() {
+        let mut all = kept(STORES[1], "a turn", 2.0);
+        all.rows.extend(kept(STORES[3], "a turn", 9.0).rows);
+        all.rows.extend(kept("first", "p50", 2.0).rows);
+        let wanted = "| a turn, ms |  | 2.00 (1.90–9.00) |  | 9.00 (1.90–9.00) |";
+        assert!(all.stores().contains(wanted), "{}", all.stores());
+        assert!(!all.stores().contains("p50") && !all.text().contains("a turn"));
     }
 
     #[test]

@@ -128,7 +128,10 @@ impl Peers for NatsPeers {
         question: Bytes,
     ) -> BoxFuture<'a, Result<Bytes, Unanswered>> {
         let subject = self.shared.subject(asking::ASK, &whom.0);
-        self.asking.ask(subject, question, asking::ANSWER_TIME_MAX).boxed()
+        match question.len() <= self.bytes_max() {
+            true => self.asking.ask(subject, question, asking::ANSWER_TIME_MAX).boxed(),
+            false => asking::ask_at_length(&self.shared, &self.asking, subject, question).boxed(),
+        }
     }
 
     fn questions(&self) -> Option<mpsc::Receiver<Question>> {

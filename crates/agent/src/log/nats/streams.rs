@@ -5,14 +5,15 @@
 
 use std::time::Duration;
 
-use async_nats::jetstream::context::ContextBuilder;
+use async_nats::jetstream::context::{ContextBuilder, CreateStreamError, CreateStreamErrorKind};
 use async_nats::jetstream::object_store::ObjectStore;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, StorageType, Stream};
 use async_nats::jetstream::{Context, kv};
 use async_nats::{Client, ConnectOptions, Event};
+use tokio::time::Instant;
 
 use super::super::LogError;
-use super::{ANSWER_TIME_MAX, TRY_EVERY, failed_to};
+use super::{ANSWER_TIME_MAX, TRY_EVERY, TRYING_TIME_MAX, failed_to};
 
 /// Fewer would leave nothing when one server is lost.
 const REPLICAS_OF_MANY: usize = 3;
@@ -139,7 +140,7 @@ async fn stream(
     let name = config.name.clone();
     let failed =
         |error: &dyn std::fmt::Display| failed_to(&format!("make the stream {name}"), error);
-    let found = context.get_or_create_stream(config).await.map_err(|error| failed(&error))?;
+    let found = found_or_made(context, config).await.map_err(|error| failed(&error))?;
     let found_config = &found.cached_info().config;
     let Some(wanted) = replicas.filter(|wanted| *wanted != found_config.num_replicas) else {
         return Ok(found);
@@ -147,6 +148,19 @@ async fn stream(
     let config = Config { num_replicas: wanted, ..found_config.clone() };
     context.update_stream(config).await.map_err(|error| failed(&error))?;
     context.get_stream(&name).await.map_err(|error| failed(&error))
+}
+
+/// NATS servers that were just started let what is asked of a stream drop until it has a leader: it
+/// is asked again for as long as a write is tried.
+async fn found_or_made(context: &Context, config: Config) -> Result<Stream, CreateStreamError> {
+    let end = Instant::now() + TRYING_TIME_MAX;
+    loop {
+        match context.get_or_create_stream(config.clone()).await {
+            Err(error)
+                if error.kind() == CreateStreamErrorKind::TimedOut && Instant::now() < end => {}
+            done => return done,
+        }
+    }
 }
 
 fn log_config(name: &str, replicas: usize) -> Config {

@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::super::super::LogError;
-use super::super::{failed_to, lock};
+use super::super::{Store, failed_to, lock};
 use super::Shared;
 use crate::peers::{Question, Unanswered};
 
@@ -28,6 +28,8 @@ pub(super) const KNOCK: &str = "knock";
 pub(super) const ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
 const ASKED_WAITING_MAX: usize = 16 * 1024;
 const QUESTIONS_WAITING_MAX: usize = 1024;
+/// What the name of a question in the object store begins with; no question itself does.
+const LONG_QUESTION: &str = "question/";
 
 type Answer = Result<Bytes, Unanswered>;
 type Waiting = Arc<Mutex<HashMap<u64, oneshot::Sender<Answer>>>>;
@@ -94,6 +96,25 @@ impl Asking {
     }
 }
 
+/// A question that fits in no message: it stands in the object store until it is answered.
+pub(super) async fn ask_at_length(
+    shared: &Shared,
+    asking: &Asking,
+    subject: String,
+    question: Bytes,
+) -> Answer {
+    let name = format!("{LONG_QUESTION}{}", uuid::Uuid::new_v4().simple());
+    if let Err(error) = shared.store.put(&name, &question).await {
+        tracing::warn!(%error, "a long question cannot be asked");
+        return Err(Unanswered::Unheard);
+    }
+    let answer = asking.ask(subject, Bytes::from(name.clone()), ANSWER_TIME_MAX).await;
+    if let Err(error) = shared.store.streams.objects.delete(&name).await {
+        tracing::warn!(name, %error, "a long question stays in the object store");
+    }
+    answer
+}
+
 async fn send(client: Client, inbox: String, mut asked: mpsc::Receiver<Asked>, waiting: Waiting) {
     while let Some(Asked { number, subject, body }) = asked.recv().await {
         // What its asker has given up is not heard late.
@@ -140,19 +161,20 @@ pub(super) async fn hear(
     };
     let (questions, knocks) = (subscribed(ASK).await?, subscribed(KNOCK).await?);
     let (send, receive) = mpsc::channel(QUESTIONS_WAITING_MAX);
-    tasks.spawn(pass_on(client.clone(), questions, send));
+    tasks.spawn(pass_on(shared.store.clone(), questions, send));
     tasks.spawn(open_door(client.clone(), knocks));
     Ok(receive)
 }
 
-async fn pass_on(client: Client, mut questions: Subscriber, send: mpsc::Sender<Question>) {
+async fn pass_on(store: Arc<Store>, mut questions: Subscriber, send: mpsc::Sender<Question>) {
     while let Some(asked) = questions.next().await {
         let Some(reply) = asked.reply else { continue };
+        let Some(body) = whole(&store, asked.payload).await else { continue };
         let (answer, answered) = oneshot::channel();
-        if send.send(Question { body: asked.payload, answer }).await.is_err() {
+        if send.send(Question { body, answer }).await.is_err() {
             return;
         }
-        let client = client.clone();
+        let client = store.streams.client.clone();
         tokio::spawn(async move {
             // Whoever does not answer leaves the asker with silence.
             let Ok(answer) = answered.await else { return };
@@ -160,6 +182,21 @@ async fn pass_on(client: Client, mut questions: Subscriber, send: mpsc::Sender<Q
                 tracing::warn!(%error, "another server gets no answer");
             }
         });
+    }
+}
+
+/// A question, wherever it stands; `None` when it cannot be had, which leaves the asker with silence.
+async fn whole(store: &Store, body: Bytes) -> Option<Bytes> {
+    let Some(name) = std::str::from_utf8(&body).ok().filter(|b| b.starts_with(LONG_QUESTION))
+    else {
+        return Some(body);
+    };
+    match store.get(name).await {
+        Ok(found) => found,
+        Err(error) => {
+            tracing::warn!(%error, "a long question cannot be read");
+            None
+        }
     }
 }
 
