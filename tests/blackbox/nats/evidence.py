@@ -25,7 +25,7 @@ TOLD = ": it was told "
 class Evidence:
     problems: list = field(default_factory=list)
     counts: Counter = field(default_factory=Counter)
-    # By session: (number, seq, time) of each fence.
+    # The fences of each session.
     fences: dict = field(default_factory=dict)
     unanswered_there: int = 0
 
@@ -91,7 +91,8 @@ async def look_at(cluster, session, evidence):
         who = f"{session.id}/{one.name}"
         if isinstance(one, Unified):
             frames = [frame for frame in one.frames if frame["seq"] <= session.last_seq]
-            problems += proof.against_replay(who, frames, told)
+            found = proof.against_replay(who, frames, told)
+            problems += [*found, *connections(who, one)] if found else []
             counts["events seen"] += len(frames)
         elif isinstance(one, Agentloop):
             found = compare(one.recorder, record, 0)
@@ -101,6 +102,17 @@ async def look_at(cluster, session, evidence):
     counts["logs compared"] += 2 * len(logs)
     counts["log entries"] += record.last_seq
     counts["commands run"] += len(ran)
+
+
+def connections(who, one):
+    """Where whoever has a problem was, and what was shown there, for people who look for it."""
+    ends = [*(before for *_, before in one.history[1:]), len(one.frames)]
+    shown = []
+    for (when, where, place, before), end in zip(one.history, ends):
+        numbers = [frame["seq"] for frame in one.frames[before:end]]
+        runs = [number for at, number in enumerate(numbers) if at == 0 or numbers[at - 1] != number]
+        shown.append(f"{when} {where} since {place}: {runs}")
+    return [f"{who}: note: " + "; ".join(shown)]
 
 
 WORDS = {"none are recorded": "lost", "is recorded and was never shown": "missing",

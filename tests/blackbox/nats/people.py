@@ -94,6 +94,8 @@ class Unified(Person):
     def __init__(self, *words):
         super().__init__(*words)
         self.frames = []
+        # Each connection: when, where, from which place, and how many frames there were before it.
+        self.history = []
         self.errors = Counter()
         self.socket = None
 
@@ -112,6 +114,8 @@ class Unified(Person):
         async with connect(replica.url(where), **options(replica)) as socket:
             async with asyncio.timeout(GREET_SECS):
                 self._take(json.loads(await socket.recv()))
+            now = time.strftime("%H:%M:%S")
+            self.history.append((now, replica.name, self.place, len(self.frames)))
             self.socket = socket
             try:
                 async for text in socket:

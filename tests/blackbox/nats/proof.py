@@ -6,6 +6,7 @@ one word that says what kind it is.
 import json
 import re
 from collections import Counter
+from dataclasses import dataclass
 
 from story import story
 
@@ -15,6 +16,17 @@ LOOSE = ("session_info",)
 STREAMED = ("assistant_message", "assistant_reasoning", "command_output")
 # The number of the fence a message was written behind, and which of its writer's it is.
 BY = re.compile(r"(\d+)-(\d+)")
+
+
+@dataclass
+class Fence:
+    """Where a writer began: its number in the stream, the session's seq there, and when."""
+
+    number: int | None
+    seq: int
+    time: str | None
+    # When it first wrote something.
+    written: str | None = None
 
 
 def text_of(thing):
@@ -146,7 +158,7 @@ def answers(lines):
 
 def one_owner(stored):
     """Behind a fence nobody writes but who set it; `stored` are the messages of the log's stream,
-    in order. Gives the problems, and the fences of each subject as (number, seq, time)."""
+    in order. Gives the problems, and the fences of each subject."""
     problems, fences, last_seq, counts = [], {}, {}, {}
     for one in stored:
         by, seq = one.headers.get("Polyloop-By"), one.headers.get("Polyloop-Seq")
@@ -157,17 +169,19 @@ def one_owner(stored):
         written = BY.fullmatch(by)
         if written is None:
             fences.setdefault(subject, []).append(
-                (one.number, seq, one.headers.get("Nats-Time-Stamp")))
+                Fence(one.number, seq, one.headers.get("Nats-Time-Stamp")))
             if seq != last_seq.get(subject, 0):
                 problems.append(f"{subject}: order: the fence {one.number} stands at {seq}, behind "
                                 f"{last_seq.get(subject, 0)}")
             counts[subject] = 0
         else:
             epoch, count = int(written[1]), int(written[2])
-            fence = fences.get(subject, [(None,)])[-1][0]
-            if epoch != fence:
+            fence = fences.get(subject, [Fence(None, 0, None)])[-1]
+            if fence.written is None and seq > fence.seq:
+                fence.written = one.headers.get("Nats-Time-Stamp")
+            if epoch != fence.number:
                 problems.append(f"{subject}: two owners: message {one.number} of the writer "
-                                f"{epoch} stands behind the fence {fence}")
+                                f"{epoch} stands behind the fence {fence.number}")
             elif count <= counts.get(subject, 0):
                 problems.append(f"{subject}: doubled: message {one.number} is {by} again")
             else:

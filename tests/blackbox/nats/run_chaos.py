@@ -104,7 +104,7 @@ class Run:
             kinds["lost"], kinds["doubled"], kinds["missing"],
             kinds["order"] + kinds["diverged"], kinds["two owners"]))
         if self.problems:
-            print(f"{len(self.problems)} problems; the first:")
+            print(f"{len(self.problems) - kinds['note']} problems; the first:")
             for problem in self.problems[:PROBLEMS_SHOWN]:
                 print(f"  {problem}")
             for replica in self.cluster.replicas:
@@ -116,11 +116,11 @@ class Run:
     def _take_over(self, evidence):
         for kind in TAKES_SESSIONS:
             faults = [fault for fault in self.faults.done if fault.kind == kind]
-            fenced, seen, none = taken_over(faults, evidence.fences, self.by_id)
-            if fenced:
-                print(f"taken over after {kind}: {len(fenced)} sessions at work; another owner "
-                      f"after {spread(fenced)}; its first event seen after {spread(seen)}; "
-                      f"{none} had no need")
+            found = taken_over(faults, evidence.fences, self.by_id)
+            if found.fenced:
+                print(f"taken over after {kind}: {len(found.fenced)} sessions at work; another "
+                      f"owner after {spread(found.fenced)}; wrote after {spread(found.written)}; "
+                      f"seen after {spread(found.seen)}; {found.without} had no need")
 
 
 def spread(times):

@@ -3,12 +3,14 @@ noted its time, and to the first event behind it that anybody was shown.
 """
 
 import contextlib
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from cluster import SESSION
 
 # A fence that comes later has another reason.
 SECS_MAX = 60.0
+AT_ONCE_SECS = 2.0
 
 
 def sessions_of(cluster, replica):
@@ -28,21 +30,34 @@ def seconds(stamp):
     return datetime.fromisoformat(whole + "+00:00").timestamp() + float(f"0.{part or 0}")
 
 
+@dataclass
+class TakenOver:
+    """Seconds from a fault, for sessions in which something was under way."""
+
+    # To the fence of the next owner, to its first words in the log, to the first time that anybody
+    # was shown them.
+    fenced: list = field(default_factory=list)
+    written: list = field(default_factory=list)
+    seen: list = field(default_factory=list)
+    # Whoever had them came back in time, or had ended what was under way.
+    without: int = 0
+
+
 def taken_over(faults, fences, sessions):
-    """Seconds to the next fence and to the first new event seen, for each session that was at work;
-    and how many were not taken over, since whoever had them came back in time."""
-    fenced, seen, none = [], [], 0
+    found = TakenOver()
     for fault in faults:
         for id in fault.working:
-            later = [(seconds(time), seq) for _, seq, time in fences.get(id, [])
-                     if fault.at < seconds(time) < fault.at + SECS_MAX]
-            if not later:
-                none += 1
+            next_one = next((one for one in fences.get(id, [])
+                             if fault.at < seconds(one.time) < fault.at + SECS_MAX), None)
+            # One that closes or goes on with a turn writes at once; others had nothing to do.
+            idle = next_one is None or next_one.written is None
+            if idle or seconds(next_one.written) - seconds(next_one.time) > AT_ONCE_SECS:
+                found.without += 1
                 continue
-            at, behind = later[0]
-            fenced.append(at - fault.at)
+            found.fenced.append(seconds(next_one.time) - fault.at)
+            found.written.append(seconds(next_one.written) - fault.at)
             first = [time for seq, time in sessions[id].first_seen.items()
-                     if seq > behind and time >= at]
+                     if seq > next_one.seq and time >= seconds(next_one.time)]
             if first:
-                seen.append(min(first) - fault.at)
-    return fenced, seen, none
+                found.seen.append(min(first) - fault.at)
+    return found

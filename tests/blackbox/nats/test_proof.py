@@ -140,7 +140,7 @@ def test_one_owner(t):
     well = stored((1, "f1", 0), (2, "1-1", 2), (5, "1-3", 4), (7, "f2", 4), (8, "7-1", 6))
     problems, fences = proof.one_owner(well)
     eq(problems, [], "one after the other")
-    eq([number for number, _, _ in fences["polyloop.log.s1.b"]], [1, 7], "fences")
+    eq([fence.number for fence in fences["polyloop.log.s1.b"]], [1, 7], "fences")
 
 
 def test_two_owners(t):
