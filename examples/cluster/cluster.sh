@@ -79,7 +79,7 @@ number() { echo "${1##*-}"; }
 health() {
     case "$1" in
         nats-*) echo "http://127.0.0.1:$((port + 30 + $(number "$1")))/healthz" ;;
-        replica-*) echo "http://127.0.0.1:$((port + $(number "$1")))/healthz" ;;
+        replica-*) echo "http://127.0.0.1:$((port + $(number "$1")))/readyz" ;;
         proxy) echo "http://127.0.0.1:$port/healthz" ;;
     esac
 }
