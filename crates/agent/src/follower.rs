@@ -157,7 +157,14 @@ impl<V: View> Follower<V> {
     async fn handle(&mut self, request: Box<Request<V>>) -> Result<Flow, LogError> {
         match *request {
             Request::Attach { ask, reply } => {
-                let attached = self.stand().attach(ask).await;
+                // Who was at another server may have been shown what was not told here yet: it would
+                // be shown that again.
+                let behind = ask.since.is_some_and(|since| since > self.state.last_seq());
+                let read = if behind { self.read_on().await } else { Ok(()) };
+                let attached = match read {
+                    Ok(()) => self.stand().attach(ask).await,
+                    Err(error) => Err(error),
+                };
                 let _ = reply.send(attached.map_err(Into::into));
             }
             Request::Beginnings { upto, count, reply } => {
