@@ -3,9 +3,9 @@
 use std::error::Error;
 
 use async_nats::header::{HeaderMap, NATS_EXPECTED_LAST_SUBJECT_SEQUENCE};
-use async_nats::jetstream::{Error as JetStreamError, ErrorCode};
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::stream::Stream;
+use async_nats::jetstream::{Error as JetStreamError, ErrorCode};
 use bytes::Bytes;
 use tokio::time::{Instant, sleep};
 
