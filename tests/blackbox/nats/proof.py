@@ -70,8 +70,10 @@ def in_place(who, frames, replay):
         same = told is not None and all(
             told.get(name) == frame.get(name) for name in {*told, *frame} - {"cursor"})
         if told is not None and not same:
-            problems.append(f"{who}: diverged: {frame['id']} was shown as {brief(text_of(frame))}, "
-                            f"the log has {brief(text_of(told))}")
+            apart = {name: (frame.get(name), told.get(name)) for name in {*told, *frame}
+                     if frame.get(name) != told.get(name)}
+            problems.append(f"{who}: diverged: {frame['id']} was shown and is in the log with "
+                            f"different {brief(text_of(apart))}")
     return problems
 
 
