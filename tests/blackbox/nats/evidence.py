@@ -59,6 +59,22 @@ async def replay(replica, session):
     return frames
 
 
+def leave_out_reminders(recorder):
+    """What is still asked is shown again to whoever comes, and when the session moves under a
+    client it comes anew: the same message, which is no other one."""
+    known = set()
+    for visit in recorder.visits:
+        fresh = []
+        for shown in visit.shown:
+            asks = (shown.item or "").startswith("ask_")
+            asks = asks or shown.message["type"] == "approval_request"
+            key = json.dumps([shown.message["id"], shown.message["payload"]], sort_keys=True)
+            if not asks or key not in known:
+                fresh.append(shown)
+            known.add(key)
+        visit.shown = fresh
+
+
 async def look_at(cluster, session, evidence):
     if session.last_seq is None:
         return  # It never came to rest, which is a problem already.
@@ -95,6 +111,7 @@ async def look_at(cluster, session, evidence):
             problems += [*found, *connections(who, one)] if found else []
             counts["events seen"] += len(frames)
         elif isinstance(one, Agentloop):
+            leave_out_reminders(one.recorder)
             found = compare(one.recorder, record, 0)
             problems += [kind_of(problem) for problem in found.problems if TOLD not in problem]
             counts["events seen"] += sum(len(visit.shown) for visit in one.recorder.visits)

@@ -160,3 +160,15 @@ def test_a_long_message_reaches_the_server_that_has_the_session(s):
         started, failed = client.until("turn_failed")[-2:]
         eq((started["type"], failed["type"]), ("turn_started", "turn_failed"), "frames")
         assert started["message"].strip() == long.strip(), len(started["message"])
+
+
+@talks
+def test_an_error_sends_nobody_back(s):
+    nats, one, two = servers(s)
+    here = at(s, one).unified(complete=False)
+    last = here.turn("say: x")[-1]["seq"]
+    nats.kill()
+    # It remembers the number of what it was told last, and comes back with that.
+    there = at(s, two).agentloop(since=last, complete=False)
+    told = there.recv()
+    eq((told["type"], told["seq"]), ("error", last), "an error, at the client's place")

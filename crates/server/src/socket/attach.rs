@@ -114,6 +114,11 @@ impl Reader {
             Ok(done) => done,
             Err(_) if told == Told::Already => Ok(()),
             Err(complaint) => {
+                // A client that remembers the last number it saw must not be sent back by this.
+                let place = self.attachments.get(&session).and_then(|a| a.since.as_ref());
+                if let Some(place) = place.map(|place| place.stamp(&session)) {
+                    self.send(Outgoing::Place(session.clone(), place.into())).await?;
+                }
                 self.reply(dialect, Some(&session), Reply::Complaint(complaint)).await
             }
         }

@@ -25,6 +25,8 @@ pub(super) enum Outgoing {
     Flush,
     /// An answer, which gets the place of what was sent of its session before it.
     Reply(Option<SessionId>, Box<Frame>),
+    /// The stamp of what the client has of a session, before anything of it was sent here.
+    Place(SessionId, Vec<u8>),
     /// Goes on counting a run's events where the client left off.
     Count(SessionId, Option<TurnId>, u64),
     /// The connection's dialect is decided, and the session it named, if any.

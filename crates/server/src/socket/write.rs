@@ -123,6 +123,9 @@ impl Writer {
             }
             Outgoing::Flush => self.flush().await?,
             Outgoing::Reply(session, frame) => self.reply(session.as_ref(), &frame).await?,
+            Outgoing::Place(session, place) => {
+                self.outlet.standing(|standing, _| standing.stamp(&session, &place));
+            }
             Outgoing::Count(session, turn, events) => {
                 self.outlet.standing(|standing, _| standing.count_from(&session, turn, events));
             }
