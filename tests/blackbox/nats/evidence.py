@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from websockets.asyncio.client import connect
 
 import proof
-import record as records
-from check import compare
 from cluster import STORE_NAME
+from kill_run import compare, records
 from people import OWN, Agentloop, Unified, options
 
 REPLAY_SECS = 60.0

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import proof
 from evidence import asked_once
 from harness import eq
+from kill_run import Recorder, Return, Shown, Visit
 from natswire import Stored
-from recorder import Recorder, Return, Shown, Visit
 
 SESSION = "s1"
 
