@@ -31,6 +31,8 @@ pub struct CatchUp {
     from: Seq,
     cursor: Cursor,
     is_new: bool,
+    /// What is still asked is shown again.
+    reminds: bool,
     resumed: bool,
     live: Option<Vec<Growth>>,
     waiting: Vec<MessageId>,
@@ -62,10 +64,16 @@ impl CatchUp {
             from,
             cursor: Cursor { seq: cursor.seq.min(head), ..cursor },
             is_new,
+            reminds: true,
             resumed: false,
             live: Some(live),
             waiting,
         }
+    }
+
+    /// For one who was there all along: the session was opened anew under it.
+    pub fn leave_out_reminders(&mut self) {
+        self.reminds = false;
     }
 
     /// The next frames; `None` when the client has everything up to the head.
@@ -93,7 +101,11 @@ impl CatchUp {
         for message in std::mem::take(&mut self.waiting) {
             self.recall_message(message).await?;
         }
-        frames.extend(self.view.pending());
+        // The view knows from now on what is presented, whoever is shown it.
+        let pending = self.view.pending();
+        if self.reminds {
+            frames.extend(pending);
+        }
         Ok(Some(Batch { count, frames }))
     }
 

@@ -10,15 +10,16 @@ from dataclasses import dataclass, field
 from websockets.asyncio.client import connect
 
 import proof
-import record as records
-from check import compare
 from cluster import STORE_NAME
+from kill_run import compare, records
 from people import OWN, Agentloop, Unified, options
 
 REPLAY_SECS = 60.0
 TOGETHER = 8
 # An answer to this client alone, of a store that was away or a request that came too late.
 TOLD = ": it was told "
+# What the items of questions are named.
+QUESTION = "ask_"
 
 
 @dataclass
@@ -59,22 +60,6 @@ async def replay(replica, session):
     return frames
 
 
-def leave_out_reminders(recorder):
-    """What is still asked is shown again to whoever comes, and when the session moves under a
-    client it comes anew: the same message, which is no other one."""
-    known = set()
-    for visit in recorder.visits:
-        fresh = []
-        for shown in visit.shown:
-            asks = (shown.item or "").startswith("ask_")
-            asks = asks or shown.message["type"] == "approval_request"
-            key = json.dumps([shown.message["id"], shown.message["payload"]], sort_keys=True)
-            if not asks or key not in known:
-                fresh.append(shown)
-            known.add(key)
-        visit.shown = fresh
-
-
 async def look_at(cluster, session, evidence):
     if session.last_seq is None:
         return  # It never came to rest, which is a problem already.
@@ -111,7 +96,7 @@ async def look_at(cluster, session, evidence):
             problems += [*found, *connections(who, one)] if found else []
             counts["events seen"] += len(frames)
         elif isinstance(one, Agentloop):
-            leave_out_reminders(one.recorder)
+            asked_once(one.recorder)
             found = compare(one.recorder, record, 0)
             problems += [kind_of(problem) for problem in found.problems if TOLD not in problem]
             counts["events seen"] += sum(len(visit.shown) for visit in one.recorder.visits)
@@ -119,6 +104,22 @@ async def look_at(cluster, session, evidence):
     counts["logs compared"] += 2 * len(logs)
     counts["log entries"] += record.last_seq
     counts["commands run"] += len(ran)
+
+
+def asked_once(recorder):
+    """Takes out what the dialect allows: a question that waits is told again to whoever comes back,
+    in the same words and once a connection. Anything else stays, and is found."""
+    asked = {}
+    for visit in recorder.visits:
+        here, kept = set(), []
+        for shown in visit.shown:
+            known = shown.item is not None and asked.get(shown.item) == shown.text
+            if not known or shown.item in here:
+                kept.append(shown)
+            here.add(shown.item)
+            if shown.item is not None and shown.item.startswith(QUESTION):
+                asked.setdefault(shown.item, shown.text)
+        visit.shown = kept
 
 
 def connections(who, one):

@@ -8,18 +8,14 @@ import asyncio
 import contextlib
 import json
 import random
-import sys
 import time
 from collections import Counter
-from pathlib import Path
 from urllib.parse import quote
 
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
-sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "soak"))
-
-from recorder import Recorder, Return  # noqa: E402
+from kill_run import Recorder, Return
 
 CONNECT_SECS = 5.0
 # A server that does not greet within this is left for another one.

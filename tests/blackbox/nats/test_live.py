@@ -172,3 +172,20 @@ def test_an_error_sends_nobody_back(s):
     there = at(s, two).agentloop(since=last, complete=False)
     told = there.recv()
     eq((told["type"], told["seq"]), ("error", last), "an error, at the client's place")
+
+
+@talks
+def test_a_client_whose_session_moves_is_not_asked_twice(s):
+    _, one, two = servers(s)
+    here = at(s, one).agentloop(complete=False)
+    here.say("ask: Which? | a | b\nsay: done")
+    asked = here.until(lambda frame: "Which?" in str(frame["payload"]))[-1]
+    there = at(s, two).watcher(since=0)
+    request = there.until("ask_user_question")[-1]
+    one.signal(signal.SIGSTOP)
+    there.answer(request, ["a"])
+    there.until_end()
+    one.signal(signal.SIGCONT)
+    here.until(lambda frame: "done" in str(frame["payload"]))
+    shown = [frame for frame in here.seen if frame["id"] == asked["id"]]
+    eq(len(shown), 1, f"the question was shown: {shown}")

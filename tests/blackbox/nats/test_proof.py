@@ -3,7 +3,9 @@
 from types import SimpleNamespace
 
 import proof
+from evidence import asked_once
 from harness import eq
+from kill_run import Recorder, Return, Shown, Visit
 from natswire import Stored
 
 SESSION = "s1"
@@ -152,3 +154,20 @@ def test_two_owners(t):
     eq(kinds(proof.one_owner(again)[0]), ["doubled"], "a message twice")
     back = stored((1, "f1", 0), (2, "1-1", 4), (3, "1-2", 3))
     eq(kinds(proof.one_owner(back)[0]), ["order"], "a number again")
+
+
+def test_questions_told_again(t):
+    def left(*visits):
+        recorder = Recorder(SESSION, "a1")
+        recorder.visits = [Visit(Return.CURSOR, 0, [Shown(item, text, {}) for item, text in one])
+                           for one in visits]
+        asked_once(recorder)
+        return [[shown.text for shown in visit.shown] for visit in recorder.visits]
+
+    which = ("ask_8", "Which?")
+    eq(left([which], [which]), [["Which?"], []], "to one who came back")
+    eq(left([which, which]), [["Which?", "Which?"]], "twice to one who stayed")
+    eq(left([which], [which, which]), [["Which?"], ["Which?"]], "twice to one who came back")
+    eq(left([which], [("ask_8", "What?")]), [["Which?"], ["What?"]], "in other words")
+    said = ("msg_9", "Hello")
+    eq(left([said], [said]), [["Hello"], ["Hello"]], "what is no question")

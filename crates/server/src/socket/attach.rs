@@ -100,7 +100,8 @@ impl Reader {
             Some(attachment) => attachment.since.take(),
             None => self.since.take(),
         };
-        let attachment = Attachment { handle: handle.clone(), attached: false, since };
+        let knows = self.attachments.get(&session).is_some_and(|attachment| attachment.knows);
+        let attachment = Attachment { handle: handle.clone(), attached: false, since, knows };
         let seq = attachment.since.as_ref().map(|cursor| cursor.seq);
         self.attachments.insert(session.clone(), attachment);
         let presence = subscriber::Presence::Client;
@@ -146,6 +147,9 @@ impl Reader {
         }
         let moment = Moment { head, from, live, waiting };
         let mut catching_up = CatchUp::new(dialect, handle, moment, since);
+        if self.attachments.get(&session).is_some_and(|attachment| attachment.knows) {
+            catching_up.leave_out_reminders();
+        }
         loop {
             let batch = match catching_up.next().await {
                 Ok(Some(batch)) => batch,
@@ -164,6 +168,7 @@ impl Reader {
         if let Some(attachment) = self.attachments.get_mut(&session) {
             attachment.attached = true;
             attachment.since = None;
+            attachment.knows = true;
         }
         self.visit.attaches(&session, &self.client.who);
         let (place, sight, handle) = (view.place(), Sight::All, handle.clone());
@@ -192,7 +197,8 @@ impl Reader {
         let Attached { head, subscription, .. } = attached.map_err(|error| complaint(&error))?;
         let session = handle.id().clone();
         let place = View::new(dialect, &session, head).place();
-        let attachment = Attachment { handle: handle.clone(), attached: true, since: None };
+        let (handle_here, knows) = (handle.clone(), true);
+        let attachment = Attachment { handle: handle_here, attached: true, since: None, knows };
         self.attachments.insert(session.clone(), attachment);
         self.visit.attaches(&session, &self.client.who);
         let (sight, handle) = (Sight::OwnRun(None), handle.clone());

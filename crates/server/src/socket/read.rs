@@ -73,6 +73,8 @@ pub(super) struct Attachment {
     pub handle: Handle<DialectView>,
     pub attached: bool,
     pub since: Option<Cursor>,
+    /// The client was attached before, and knows what is still asked.
+    pub knows: bool,
 }
 
 /// How one who comes to a session is greeted.
