@@ -2,16 +2,19 @@
 
 use std::net::TcpListener;
 use std::sync::Arc;
+use std::time::Duration;
 
 use polyloop_session::{Growth, ItemId, Seq, Stream};
 
 use super::super::super::conformance::{PlainCodec, all, conforms, created, entry, id, queued};
-use super::super::super::{Flush, Log, OpenMode};
-use super::super::{Nats, Place};
+use super::super::super::{Flush, Log, LogError, OpenMode};
+use super::super::{Nats, Place, TRY_EVERY};
 use super::{Server, started};
 use crate::peers::{Claim, News};
 
 const SERVERS: usize = 3;
+/// Generous: silence counts after five seconds.
+const REACH_TIME_MAX: Duration = Duration::from_secs(60);
 
 struct Cluster {
     servers: Vec<Server>,
@@ -133,4 +136,31 @@ async fn no_server_falls_because_nats_lost_one() {
             news @ (News::Free { .. } | News::Fallen { .. }) => panic!("{news:?}"),
         }
     }
+}
+
+/// One that is left answers, and can store nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_most_servers_it_is_out_of_reach() {
+    let mut cluster = Cluster::start();
+    let log = cluster.connect().await;
+    let _peers = log.peers().await.unwrap();
+    assert_eq!(log.out_of_reach(), None);
+    cluster.servers.truncate(1);
+    let wanted = Some("NATS is connected, but its streams do not answer");
+    let told = async {
+        while log.out_of_reach() != wanted {
+            tokio::time::sleep(TRY_EVERY).await;
+        }
+    };
+    tokio::time::timeout(REACH_TIME_MAX, told).await.expect("it says that it can be reached");
+    let read = log.summary(&id("s")).await;
+    assert!(matches!(read, Err(LogError::Unreachable { .. })), "{read:?}");
+    // The last one is gone as well.
+    cluster.servers.clear();
+    let told = async {
+        while log.out_of_reach() != Some("there is no connection to NATS") {
+            tokio::time::sleep(TRY_EVERY).await;
+        }
+    };
+    tokio::time::timeout(REACH_TIME_MAX, told).await.expect("it says that it is connected");
 }
