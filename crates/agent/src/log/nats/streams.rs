@@ -82,11 +82,11 @@ impl Streams {
         let log = made(log_config(name, replicas)).await?;
         let live = made(live_config(name, replicas)).await?;
         made(records_config(name, replicas)).await?;
-        let records = context.get_key_value(format!("{name}-sessions")).await;
-        let records = records.map_err(|error| failed_to("open the list of sessions", error))?;
+        let records = async || context.get_key_value(format!("{name}-sessions")).await;
+        let records = opened("open the list of sessions", records).await?;
         made(objects_config(name, replicas)).await?;
-        let objects = context.get_object_store(format!("{name}-objects")).await;
-        let objects = objects.map_err(|error| failed_to("open the object store", error))?;
+        let objects = async || context.get_object_store(format!("{name}-objects")).await;
+        let objects = opened("open the object store", objects).await?;
         let (name, place) = (name.clone(), place.clone());
         Ok(Streams { client, context, log, live, records, objects, name, place })
     }
@@ -95,8 +95,8 @@ impl Streams {
     pub async fn owners(&self) -> Result<kv::Store, LogError> {
         let config = owners_config(&self.name, self.place.replicas());
         stream(&self.context, config, self.place.replicas).await?;
-        let owners = self.context.get_key_value(format!("{}-owners", self.name)).await;
-        owners.map_err(|error| failed_to("open the list of owners", error))
+        let owners = async || self.context.get_key_value(format!("{}-owners", self.name)).await;
+        opened("open the list of owners", owners).await
     }
 
     /// The subject of a session's log; of its journal.
@@ -170,6 +170,21 @@ async fn found_or_made(context: &Context, config: Config) -> Result<Stream, Crea
             Err(error)
                 if error.kind() == CreateStreamErrorKind::TimedOut && Instant::now() < end => {}
             done => return done,
+        }
+    }
+}
+
+/// What was just made, perhaps by another server, is not known to every NATS server yet.
+async fn opened<T, E: std::fmt::Display>(
+    what: &str,
+    open: impl AsyncFn() -> Result<T, E>,
+) -> Result<T, LogError> {
+    let end = Instant::now() + TRYING_TIME_MAX;
+    loop {
+        match open().await {
+            Err(error) if Instant::now() >= end => return Err(failed_to(what, error)),
+            Err(_) => tokio::time::sleep(TRY_EVERY).await,
+            Ok(opened) => return Ok(opened),
         }
     }
 }
