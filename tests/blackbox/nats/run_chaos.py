@@ -120,7 +120,8 @@ class Run:
             if found.fenced:
                 print(f"taken over after {kind}: {len(found.fenced)} sessions at work; another "
                       f"owner after {spread(found.fenced)}; wrote after {spread(found.written)}; "
-                      f"seen after {spread(found.seen)}; {found.without} had no need")
+                      f"seen after {spread(found.seen)}; {found.without} had no need, "
+                      f"{found.left} were left alone")
 
 
 def spread(times):

@@ -11,6 +11,7 @@ from cluster import SESSION
 # A fence that comes later has another reason.
 SECS_MAX = 60.0
 AT_ONCE_SECS = 2.0
+KILLED = "kill replica"
 
 
 def sessions_of(cluster, replica):
@@ -41,6 +42,8 @@ class TakenOver:
     seen: list = field(default_factory=list)
     # Whoever had them came back in time, or had ended what was under way.
     without: int = 0
+    # Whoever had them was killed, and nobody took them over.
+    left: int = 0
 
 
 def taken_over(faults, fences, sessions):
@@ -50,11 +53,19 @@ def taken_over(faults, fences, sessions):
             next_one = next((one for one in fences.get(id, [])
                              if fault.at < seconds(one.time) < fault.at + SECS_MAX), None)
             # One that closes or goes on with a turn writes at once; others had nothing to do.
-            idle = next_one is None or next_one.written is None
-            if idle or seconds(next_one.written) - seconds(next_one.time) > AT_ONCE_SECS:
+            idle = (next_one is None or next_one.written is None
+                    or seconds(next_one.written) - seconds(next_one.time) > AT_ONCE_SECS)
+            if fault.kind == KILLED:
+                # Nobody comes back: every one of them has to be taken over.
+                found.left += next_one is None
+            elif idle:
                 found.without += 1
                 continue
+            if next_one is None:
+                continue
             found.fenced.append(seconds(next_one.time) - fault.at)
+            if idle:
+                continue
             found.written.append(seconds(next_one.written) - fault.at)
             first = [time for seq, time in sessions[id].first_seen.items()
                      if seq > next_one.seq and time >= seconds(next_one.time)]
