@@ -27,6 +27,7 @@ use polyloop_session::{
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
@@ -189,6 +190,13 @@ pub(crate) enum Request<V: View> {
     },
     /// Perhaps another server has it now, or none.
     OwnerChanged,
+}
+
+impl<V: View> Request<V> {
+    /// Whether it is what servers say to each other again and again.
+    fn is_of_servers(&self) -> bool {
+        matches!(self, Request::Remote { .. } | Request::OwnerChanged)
+    }
 }
 
 /// Where a session may be read from.
@@ -447,6 +455,7 @@ impl<V: View> Actor<V> {
     }
 
     async fn work(&mut self) -> Result<(), LogError> {
+        let mut idle_since = None;
         self.advance().await?;
         while let Some(request) = self.backlog.pop_front() {
             if let Flow::End = Box::pin(self.handle(*request)).await? {
@@ -463,12 +472,17 @@ impl<V: View> Actor<V> {
             self.audience.tidy();
             let due = self.due();
             let idle = self.audience.is_empty() && self.state.turn().is_none();
+            idle_since = idle.then(|| idle_since.unwrap_or_else(Instant::now));
+            let sleeps_at = idle_since.unwrap_or_else(Instant::now) + self.kit.sleep_after;
             tokio::select! {
                 request = self.mailbox.recv() => match request {
-                    Some(request) => match Box::pin(self.handle(*request)).await? {
-                        Flow::GoOn => {}
-                        Flow::End => return Ok(()),
-                    },
+                    Some(request) => {
+                        idle_since = idle_since.filter(|_| request.is_of_servers());
+                        match Box::pin(self.handle(*request)).await? {
+                            Flow::GoOn => {}
+                            Flow::End => return Ok(()),
+                        }
+                    }
                     None => return Ok(()),
                 },
                 flushed = next_flushed(&mut self.flushing), if !self.flushing.is_empty() => {
@@ -486,7 +500,7 @@ impl<V: View> Actor<V> {
                 }
                 () = self.audience.left() => {}
                 () = self.audience.feed_due() => {}
-                () = tokio::time::sleep(self.kit.sleep_after), if idle => return Ok(()),
+                () = tokio::time::sleep_until(sleeps_at), if idle => return Ok(()),
             }
             self.advance().await?;
         }

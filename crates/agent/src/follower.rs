@@ -52,6 +52,9 @@ pub(crate) struct Follower<V: View> {
     /// What the owner was last told of those who watch here.
     said: Option<Watch>,
     looking: Interval,
+    /// Since when nobody wants it.
+    idle_since: Option<Instant>,
+    is_over: bool,
 }
 
 /// A request that only the owner can answer.
@@ -94,6 +97,7 @@ impl<V: View> Follower<V> {
         let told = peers.follow(&birth.id).await?;
         let (folded, live) = made(&*peers, &birth.id).await?;
         let Folded { state, turns, last_at, .. } = folded;
+        let live = open_in(&state, &live);
         let audience = Audience::new(kit.meter.clone());
         let mut looking = interval(LOOK_EVERY);
         looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -114,6 +118,8 @@ impl<V: View> Follower<V> {
             asking: None,
             said: None,
             looking,
+            idle_since: None,
+            is_over: false,
         })
     }
 
@@ -126,6 +132,7 @@ impl<V: View> Follower<V> {
                 Ending::Failed(error.to_string())
             }
         };
+        self.refuse_what_was_asked();
         self.bid_farewell();
         self.audience.end(&ending);
         Outcome::Ended(ending)
@@ -136,7 +143,14 @@ impl<V: View> Follower<V> {
         loop {
             self.audience.tidy();
             self.ask_next();
-            let idle = !self.is_wanted();
+            if self.is_over {
+                return Ok(None);
+            }
+            self.idle_since = match self.is_wanted() {
+                true => None,
+                false => self.idle_since.or_else(|| Some(Instant::now())),
+            };
+            let sleeps_at = self.idle_since.map(|since| since + self.kit.sleep_after);
             tokio::select! {
                 request = self.mailbox.recv() => match request {
                     Some(request) => match self.handle(request).await? {
@@ -159,7 +173,7 @@ impl<V: View> Follower<V> {
                     }
                 }
                 () = self.audience.left() => {}
-                () = tokio::time::sleep(self.kit.sleep_after), if idle => return Ok(None),
+                () = sleep_until(sleeps_at), if sleeps_at.is_some() => return Ok(None),
             }
         }
     }
@@ -192,7 +206,7 @@ impl<V: View> Follower<V> {
             }
             Request::CloseIfIdle { reply } => {
                 self.audience.tidy();
-                let idle = !self.audience.has_clients();
+                let idle = !self.is_wanted();
                 let _ = reply.send(idle);
                 if idle {
                     return Ok(Flow::End);
@@ -295,6 +309,21 @@ impl<V: View> Follower<V> {
         (growth.offset, growth.text) = (have, fresh.into());
         self.live.grow(&growth);
         self.audience.send(&Update::Grew(growth));
+    }
+}
+
+/// Growth of items that are open. Of one that is not in the log yet it may be there already.
+fn open_in(state: &State, found: &Live) -> Live {
+    let mut live = Live::default();
+    let is_open = |item| state.turn().is_some_and(|turn| turn.items.contains_key(&item));
+    found.growths().filter(|growth| is_open(growth.item)).for_each(|growth| live.grow(&growth));
+    live
+}
+
+async fn sleep_until(when: Option<Instant>) {
+    match when {
+        Some(when) => tokio::time::sleep_until(when).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -352,7 +352,7 @@ impl<V: View> Sessions<V> {
     /// Opens every session whose last turn was not ended, so that it goes on.
     pub async fn resume_unfinished(&self) {
         let Ok(all) = self.list().await else { return };
-        for summary in all.into_iter().filter(|summary| self.is_ours_to_mind(&summary.id)) {
+        for summary in all.into_iter().filter(|summary| self.is_nobodys(&summary.id)) {
             let by = Who::via(AUTO_RESUME_VIA);
             if let Err(error) = self.running(&summary.id, &by, Kept::InStore, None).await {
                 tracing::warn!(session = %summary.id, ?error, "could not be resumed");
@@ -454,6 +454,10 @@ impl<V: View> Sessions<V> {
             drop(task);
             sessions.forget(&id);
         });
+        if self.shared.kit.peers.is_some() {
+            // What was heard of it meanwhile was told to nobody.
+            let _ = running.mailbox.try_send(Box::new(Request::OwnerChanged));
+        }
         *slot = Some(running.clone());
         Ok(running)
     }
@@ -513,11 +517,19 @@ impl<V: View> Handle<V> {
         power: Power,
         presence: Presence,
     ) -> Result<Attached<V>, CommandError> {
-        let request = |reply| {
-            let ask = Attach { kind, since, power, presence };
-            Request::Attach { ask, reply }
-        };
-        self.ask(request).await?
+        let mut tries = 0;
+        loop {
+            let request = |reply| {
+                let ask = Attach { kind, since, power, presence };
+                Request::Attach { ask, reply }
+            };
+            tries += 1;
+            match self.ask(request).await {
+                // It changes nothing, so it may be asked of whoever has the session now.
+                Ok(Err(CommandError::Moved)) if tries < OPEN_TRIES_MAX => {}
+                attached => return attached?,
+            }
+        }
     }
 
     pub async fn context_info(&self) -> Result<ContextInfo, CommandError> {

@@ -1,9 +1,9 @@
 //! What other servers ask of a session that this one has.
 
-use polyloop_session::{Growth, Seq};
+use polyloop_session::Seq;
 use tokio::sync::oneshot;
 
-use super::{Actor, Answered as Done, Flow, Request};
+use super::{Actor, Answered as Done, Flow, Kept, Request};
 use crate::log::LogError;
 use crate::peers::wire::{Answered, Asked, What};
 use crate::subscriber::View;
@@ -13,7 +13,9 @@ type Reply = oneshot::Sender<Answered>;
 impl<V: View> Actor<V> {
     /// Whether another server has the session, as far as this one has heard.
     pub(super) fn is_lost(&self) -> bool {
-        let Some(peers) = &self.kit.peers else { return false };
+        let Some(peers) = self.kit.peers.as_ref().filter(|_| self.kept == Kept::InStore) else {
+            return false;
+        };
         peers.owner(&self.id).as_ref() != Some(peers.here())
     }
 
@@ -35,8 +37,8 @@ impl<V: View> Actor<V> {
                 if let Some(feed) = self.audience.fed() {
                     feed.watch(from, watch);
                 }
-                let live: Vec<Growth> = self.live.growths().collect();
-                let _ = reply.send(Answered::Stands { head: self.state.last_seq(), live });
+                let (head, live) = (self.state.last_seq(), self.live.growths().collect());
+                let _ = reply.send(Answered::Stands { head, live });
             }
             What::Leave => {
                 if let Some(feed) = self.audience.fed() {

@@ -77,7 +77,7 @@ impl<V: View> Follower<V> {
         self.ask(About::Request, owner, what);
     }
 
-    /// The owner hears again that somebody is here, and tells how far it is.
+    /// The owner hears again who is here, and tells how far it is.
     pub(super) fn ask_again(&mut self) {
         self.said = None;
     }
@@ -182,6 +182,15 @@ impl<V: View> Follower<V> {
         }
         for arrival in self.arrivals.extract_if(.., |arrival| arrival.until <= now) {
             refuse(*arrival.request, NOBODY);
+        }
+    }
+
+    /// Whoever asked must not take the end of this for a sign that nothing was done.
+    pub(super) fn refuse_what_was_asked(&mut self) {
+        for Waiting { request, asked_at, .. } in self.waiting.drain(..) {
+            if asked_at.is_some() {
+                refuse(*request, UNKNOWN);
+            }
         }
     }
 

@@ -16,17 +16,26 @@ impl<V: View> Follower<V> {
         }
         match known {
             Some(owner) if owner != *self.peers.here() => self.has(owner),
-            // What nobody wants may stay as it is.
-            _ if !self.is_wanted() => self.owner = None,
-            _ => return self.claim().await,
+            _ if self.is_wanted() || self.minds() => return self.claim().await,
+            // Nobody here wants it, and nobody has it: it may be another one when it is next used.
+            _ => self.is_over = true,
         }
         Ok(None)
+    }
+
+    /// Whether this server is the one to look after a turn that nobody runs.
+    fn minds(&self) -> bool {
+        self.state.turn().is_some() && self.peers.is_ours_to_mind(&self.birth.id)
     }
 
     async fn claim(&mut self) -> Result<Option<Lease>, LogError> {
         match self.peers.claim(&self.birth.id).await {
             Ok(Claim::Ours(lease)) => return Ok(Some(lease)),
-            Ok(Claim::Theirs(owner)) => self.has(owner),
+            Ok(Claim::Theirs(owner)) => {
+                // What the last one may have done is not asked of this one.
+                self.forget_asking(Some(&owner));
+                self.has(owner);
+            }
             // It is tried again: meanwhile there is what there was.
             Err(error) => {
                 tracing::warn!(session = %self.birth.id, %error, "nobody has the session");

@@ -58,7 +58,12 @@ impl<V: View> Sessions<V> {
         }
     }
 
-    pub(super) fn is_ours_to_mind(&self, id: &SessionId) -> bool {
+    /// Whether no server has it.
+    pub(super) fn is_nobodys(&self, id: &SessionId) -> bool {
+        self.shared.kit.peers.as_ref().is_none_or(|peers| peers.owner(id).is_none())
+    }
+
+    fn is_ours_to_mind(&self, id: &SessionId) -> bool {
         match &self.shared.kit.peers {
             Some(peers) => peers.owner(id).is_none() && peers.is_ours_to_mind(id),
             None => true,
@@ -77,8 +82,10 @@ impl<V: View> Sessions<V> {
         let Some(asked) = wire::read::<Asked>(&body) else { return };
         let Some(running) = self.known(&asked.id) else {
             let _ = answer.send(answer_with(&Answered::NotHere));
+            self.check_claim(&asked.id);
             return;
         };
+        let bytes_max = self.shared.kit.peers.as_ref().map_or(0, |peers| peers.bytes_max());
         let (reply, answered) = oneshot::channel();
         let sent = running.mailbox.try_send(Box::new(Request::Remote { asked, reply }));
         tokio::spawn(async move {
@@ -92,28 +99,48 @@ impl<V: View> Sessions<V> {
             };
             // Who gets no answer does not know what came of it.
             if let Some(answered) = answered {
-                let _ = answer.send(wire::written(&answered).unwrap_or_default());
+                let _ = answer.send(fitting(&answered, bytes_max));
             }
         });
     }
 
     async fn learn(&self, news: News, few: &Arc<Semaphore>) {
         let (News::Taken { id, .. } | News::Free { id } | News::Fallen { id, .. }) = &news;
-        if let Some(running) = self.known(id) {
-            // One with a full mailbox looks by itself after a while.
-            let _ = running.mailbox.try_send(Box::new(Request::OwnerChanged));
+        let slot = self.slots().get(id).cloned();
+        if let Some(slot) = slot {
+            // By itself: whoever opens it just now, or has a full mailbox, keeps no other waiting.
+            tokio::spawn(async move {
+                let running = slot.lock().await.clone();
+                if let Some(running) = running {
+                    let _ = running.mailbox.send(Box::new(Request::OwnerChanged)).await;
+                }
+            });
             return;
         }
         if let News::Fallen { id, .. } = news
             && self.is_ours_to_mind(&id)
-            && let Ok(permit) = few.clone().acquire_owned().await
         {
-            let sessions = self.clone();
+            let (sessions, few) = (self.clone(), few.clone());
             tokio::spawn(async move {
-                sessions.mind(&id).await;
-                drop(permit);
+                if let Ok(_permit) = few.acquire_owned().await {
+                    sessions.mind(&id).await;
+                }
             });
         }
+    }
+
+    /// A claim of which nobody here knows, because its answer was lost, is let go.
+    fn check_claim(&self, id: &SessionId) {
+        let Some(peers) = &self.shared.kit.peers else { return };
+        if self.slots().contains_key(id) || peers.owner(id).as_ref() != Some(peers.here()) {
+            return;
+        }
+        let (sessions, id) = (self.clone(), id.clone());
+        tokio::spawn(async move {
+            if let Err(error) = sessions.tidy_claim(&id).await {
+                tracing::warn!(session = %id, ?error, "a claim of nobody's could not be let go");
+            }
+        });
     }
 
     /// A session whose server has fallen, with nobody here who watches: a turn that ran is closed or
@@ -164,6 +191,17 @@ impl<V: View> Sessions<V> {
             }
         }
         Err(CommandError::Store(format!("session {id}: the server that has it does not answer")))
+    }
+}
+
+/// What is open may be longer than an answer: it comes with its items' ends.
+fn fitting(answered: &Answered, bytes_max: usize) -> bytes::Bytes {
+    let body = wire::written(answered).unwrap_or_default();
+    match answered {
+        Answered::Stands { head, .. } if body.len() > bytes_max => {
+            wire::written(&Answered::Stands { head: *head, live: Vec::new() }).unwrap_or_default()
+        }
+        _ => body,
     }
 }
 

@@ -12,7 +12,7 @@ use crate::peers::wire::{self, Told, Watch};
 use crate::peers::{Peers, ServerId};
 
 /// A server that has not said for so long that somebody watches there is told no more.
-const WATCH_TIME_MAX: Duration = Duration::from_secs(8);
+const WATCH_TIME_MAX: Duration = Duration::from_secs(20);
 
 pub(crate) struct Feed {
     peers: Arc<dyn Peers>,

@@ -91,6 +91,8 @@ pub(super) enum Close {
     GoingAway,
     /// The run that the client asked for has failed, and it was told.
     RunFailed,
+    /// A session moved and could not be attached to again.
+    StoreAway,
 }
 
 impl Close {
@@ -102,6 +104,7 @@ impl Close {
             Close::TooSlow => "too_slow",
             Close::GoingAway => "shutdown",
             Close::RunFailed => "run_failed",
+            Close::StoreAway => "store_away",
         }
     }
 
@@ -113,6 +116,9 @@ impl Close {
             Close::TooSlow => (1013, "too slow; come back with ?since= your last cursor"),
             Close::GoingAway => (1001, "the server is shutting down"),
             Close::RunFailed => (1011, "the run failed"),
+            Close::StoreAway => {
+                (1013, "the session cannot be reached now; come back with ?since= your last cursor")
+            }
         };
         let reason = &reason[..reason.floor_char_boundary(REASON_BYTES_MAX)];
         let length = 2 + reason.len() as u8;

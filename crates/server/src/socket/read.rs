@@ -374,7 +374,12 @@ impl Reader {
                 continue;
             }
             // If it fails again the client knows already.
-            self.attach_if_needed(dialect, &session, super::attach::Told::Already).await?;
+            let attached =
+                self.attach_if_needed(dialect, &session, super::attach::Told::Already).await?;
+            // Unless the session only moved: then it would wait for what does not come.
+            if !attached && self.app.sessions.kit().peers.is_some() {
+                return self.send(Outgoing::Close(Close::StoreAway)).await;
+            }
         }
         if let Some(run) = self.written.take_run_ended() {
             self.run_ended(dialect, &run).await?;

@@ -293,7 +293,14 @@ impl Writer for NatsWriter {
             let mut records = Vec::new();
             journal::write(growths, &mut records);
             self.has_grown = true;
-            self.journal(records.into(), false).await
+            let mut records = Bytes::from(records);
+            // Whoever reads them puts them together again.
+            let most = self.store.streams.payload_bytes_max();
+            while records.len() > most {
+                let piece = records.split_to(most);
+                self.journal(piece, false).await?;
+            }
+            self.journal(records, false).await
         }
         .boxed()
     }
