@@ -12,8 +12,6 @@ use crate::{absences, real_model, soak};
 const KILL_CYCLES: u32 = 6;
 const POWER_CUTS: u32 = 8;
 const PATCH_KILLS: u32 = 15;
-const CHAOS_SESSIONS: u32 = 12;
-const CHAOS_FAULTS: u32 = 6;
 const KILL_SEED: u64 = 1;
 /// From nothing, on two slow cores.
 const CARGO_TIME_MAX: Duration = Duration::from_secs(15 * 60);
@@ -105,9 +103,7 @@ fn on_nats(place: &Place) -> Result<(), String> {
     let mut tests = place.program(place.python());
     tests.args(["tests/blackbox/run.py", "--folder", "nats", "--polyloop"]).arg(place.polyloop());
     tests.env("NATS_SERVER", place.nats_server());
-    show(&mut tests, BLACK_BOX_TIME_MAX)?;
-    let few = (CHAOS_SESSIONS, CHAOS_FAULTS);
-    soak::chaos(place, &place.polyloop(), few, KILL_SEED, KILL_TIME_MAX)
+    show(&mut tests, BLACK_BOX_TIME_MAX)
 }
 
 /// The pure parts of the page, in node.

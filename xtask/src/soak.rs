@@ -206,7 +206,7 @@ fn on_nats(place: &Place, feature: &str, build: Build) -> Result<PathBuf, String
 }
 
 /// Faults in a cluster in use; see tests/blackbox/nats/run_chaos.py.
-pub fn chaos(
+fn chaos(
     place: &Place,
     polyloop: &Path,
     (sessions, faults): (u32, u32),
