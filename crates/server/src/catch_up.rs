@@ -71,7 +71,7 @@ impl CatchUp {
         }
     }
 
-    /// For one who was there all along: the session was opened anew under it.
+    /// For one who was there all along, and knows what is still asked.
     pub fn leave_out_reminders(&mut self) {
         self.reminds = false;
     }

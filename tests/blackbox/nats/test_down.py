@@ -4,6 +4,7 @@ themselves when it is back."""
 import json
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from harness import eq, eventually
 from loomtalk import loom
@@ -85,10 +86,12 @@ def test_http_while_nats_is_not_there(s):
 
 @talks
 def test_http_while_nats_stands_still(s):
-    def send(number):
-        return lambda nats: nats.process.send_signal(number)
+    def stop(nats):
+        nats.process.send_signal(signal.SIGSTOP)
+        state = Path(f"/proc/{nats.process.pid}/stat")
+        eventually(lambda: state.read_text().rsplit(")")[-1].split()[0] == "T", "it stands still")
 
-    away_and_back(s, send(signal.SIGSTOP), send(signal.SIGCONT))
+    away_and_back(s, stop, lambda nats: nats.process.send_signal(signal.SIGCONT))
 
 
 def test_ready_with_files(t):

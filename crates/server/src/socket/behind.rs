@@ -58,7 +58,8 @@ pub(super) fn catch_up(
             Err(error) => return Caught::Failed(complaint(&error).error),
         };
         let moment = Moment { head, from, live, waiting };
-        let catch_up = CatchUp::new(dialect, &handle, moment, Some(cursor));
+        let mut catch_up = CatchUp::new(dialect, &handle, moment, Some(cursor));
+        catch_up.leave_out_reminders();
         Box::new(Catching { catch_up, subscription }).next().await
     }
     .boxed()
