@@ -108,6 +108,10 @@ impl<V: View> Actor<V> {
         let Unwritten { entries, to_disk, closes_growth, ends_turn, asks } = unwritten;
         self.unwritten.asks = asks;
         self.append(&entries, to_disk).await?;
+        if ends_turn {
+            // Before anybody sees the end, and asks for what was said.
+            self.tell_messages();
+        }
         for entry in entries {
             self.audience.send(&Update::Logged(entry));
         }
@@ -116,7 +120,6 @@ impl<V: View> Actor<V> {
             self.writer.forget_growth().await?;
         }
         if ends_turn {
-            self.tell_messages();
             self.writer.keep(&self.state, Occasion::TurnEnded).await;
         }
         Ok(())
