@@ -47,6 +47,10 @@ impl Shared {
         if let Some(known) = mark.take() {
             if page.first().is_some_and(|entry| Mark::of(entry) == known) {
                 page.remove(0);
+                if page.is_empty() {
+                    // The page may have ended with it, and the log not.
+                    page = self.log.read(id, known.seq, Seq(u64::MAX)).await?;
+                }
                 mark = Some(known);
             } else {
                 // The session was put away and another made under its name, or the end of its log
