@@ -11,22 +11,18 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use polyloop_session::command::WaitReply;
-use polyloop_session::context::ContextInfo;
 use polyloop_session::decide::expire;
 use polyloop_session::event::{Level, Setting, Settings};
 use polyloop_session::policy::Mode;
 use polyloop_session::recover::recover_with;
 use polyloop_session::shown;
 use polyloop_session::state::{AUTO_RESUME_VIA, ToolPhase};
-use polyloop_session::todos::Todo;
-use polyloop_session::undo::Which;
 use polyloop_session::wait::Who;
 use polyloop_session::{
-    Command, Event, Growth, ItemId, Limits, Live, MessageId, Refusal, Seq, SessionId, State, Text,
+    Command, Event, Growth, Limits, Live, MessageId, Refusal, Seq, SessionId, State, Text,
     Timestamp, TurnId, WaitRef, decide,
 };
-use serde::{Deserialize, Serialize};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -38,12 +34,11 @@ use crate::log::{DAMAGED_CODE, Damage, Flushing, Folded, Log, LogError, Occasion
 use crate::messages::Messages;
 use crate::meter::{Meter, Tally};
 use crate::model::{Model, Models};
-use crate::peers::wire::Asked;
-use crate::peers::{self, Peers};
+use crate::peers::Peers;
 use crate::perform;
 use crate::place::{Instructions, Places};
 use crate::stand::Stand;
-use crate::subscriber::{Audience, Ending, Feed, Power, Presence, Subscription, View};
+use crate::subscriber::{Audience, Ending, Feed, View};
 use crate::tokens::Counted;
 use crate::tool::{Place, ToolSpec};
 
@@ -54,17 +49,21 @@ mod noted;
 mod performers;
 mod record;
 mod remote;
+mod request;
 mod room;
 mod spans;
 mod undo;
 mod work;
 
+pub(crate) use request::Request;
+pub use request::{Attach, Attached, Beginnings, CommandError, Look, MOVED, Recorded};
 pub use spans::TARGET as SPAN_TARGET;
 pub use undo::{UndoError, Undone};
 
 use due::{Due, run_out};
 use flush::next_flushed;
 use performers::Performers;
+use request::Answered;
 
 pub const MAILBOX_REQUESTS_MAX: usize = 64;
 
@@ -116,140 +115,6 @@ impl Kit {
         match kept {
             Kept::InStore => &*self.log,
             Kept::Passing => &*self.passing,
-        }
-    }
-}
-
-/// What a command came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Recorded {
-    /// The message that was queued.
-    pub message: Option<MessageId>,
-}
-
-/// A session as it is.
-#[derive(Clone, Debug)]
-pub struct Look {
-    pub settings: Settings,
-    pub mode: Mode,
-    pub closed: bool,
-    pub todos: Vec<Todo>,
-}
-
-type Answered = Result<Recorded, CommandError>;
-
-pub(crate) enum Request<V: View> {
-    Command {
-        command: Command,
-        reply: oneshot::Sender<Answered>,
-    },
-    SettleWithPatch {
-        wait: WaitRef,
-        patch: Text,
-        always: bool,
-        by: Who,
-        reply: oneshot::Sender<Answered>,
-    },
-    Attach {
-        ask: Attach<V>,
-        reply: oneshot::Sender<Result<Attached<V>, CommandError>>,
-    },
-    ContextInfo {
-        reply: oneshot::Sender<ContextInfo>,
-    },
-    Look {
-        reply: oneshot::Sender<Look>,
-    },
-    Audit {
-        line: Box<dyn FnOnce(Timestamp, Seq) -> String + Send>,
-    },
-    /// End if nobody is attached and no turn runs; the answer says whether.
-    CloseIfIdle {
-        reply: oneshot::Sender<bool>,
-    },
-    /// End in good order: the server stops.
-    Close,
-    Undo {
-        which: Which,
-        by: Who,
-        reply: oneshot::Sender<Result<Undone, UndoError>>,
-    },
-    Beginnings {
-        upto: Seq,
-        count: usize,
-        reply: oneshot::Sender<Beginnings>,
-    },
-    /// The newest entry, and what is shown of open items there.
-    Shown {
-        reply: oneshot::Sender<(Seq, Vec<Growth>)>,
-    },
-    /// What another server asks of the one that has the session.
-    Remote {
-        asked: Asked,
-        reply: oneshot::Sender<peers::wire::Answered>,
-    },
-    /// Perhaps another server has it now, or none.
-    OwnerChanged,
-}
-
-impl<V: View> Request<V> {
-    /// Whether it is what servers say to each other again and again.
-    fn is_of_servers(&self) -> bool {
-        matches!(self, Request::Remote { .. } | Request::OwnerChanged)
-    }
-}
-
-/// Where a session may be read from.
-#[derive(Clone, Debug)]
-pub struct Beginnings {
-    /// The newest entry.
-    pub head: Seq,
-    /// Items that are open there.
-    pub open: Vec<ItemId>,
-    /// Turns before which nothing is open, the newest first.
-    pub turns: Vec<Seq>,
-    /// There is none before these.
-    pub is_all: bool,
-}
-
-pub struct Attach<V: View> {
-    pub kind: V::Kind,
-    /// The last entry that the client has.
-    pub since: Option<Seq>,
-    pub power: Power,
-    pub presence: Presence,
-}
-
-/// What a client needs to catch up: it reads the log after `from` up to `head`, takes `live`, and
-/// goes on with the subscription.
-pub struct Attached<V: View> {
-    pub head: Seq,
-    pub from: Seq,
-    pub live: Vec<Growth>,
-    /// Messages up to `from` that still wait for their turn.
-    pub waiting: Vec<MessageId>,
-    pub subscription: Subscription<V::Bundle>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-pub enum CommandError {
-    Refused(Refusal),
-    Store(String),
-    /// The store failed under the session; whoever is attached to it is told as it ends.
-    Failed(String),
-    /// Another server took the session over before it was safe.
-    Moved,
-}
-
-/// What whoever asked is told then.
-pub const MOVED: &str =
-    "another server took the session over before this was safe; look before you repeat";
-
-impl From<LogError> for CommandError {
-    fn from(error: LogError) -> CommandError {
-        match error.is_lost() {
-            true => CommandError::Moved,
-            false => CommandError::Store(error.to_string()),
         }
     }
 }
@@ -530,15 +395,10 @@ impl<V: View> Actor<V> {
                 let attached = self.stand().attach(ask).await;
                 let _ = reply.send(attached.map_err(CommandError::from));
             }
-            Request::Beginnings { upto, count, reply } => {
-                let _ = reply.send(self.stand().beginnings(upto, count));
-            }
-            Request::ContextInfo { reply } => {
-                let _ = reply.send(self.stand().context_info());
-            }
-            Request::Look { reply } => {
-                let _ = reply.send(self.stand().look());
-            }
+            request @ (Request::Beginnings { .. }
+            | Request::ContextInfo { .. }
+            | Request::Look { .. }
+            | Request::Shown { .. }) => self.stand().tell(request),
             Request::Remote { asked, reply } => return self.remote(asked, reply).await,
             Request::OwnerChanged => {
                 if self.is_lost() {
@@ -569,9 +429,6 @@ impl<V: View> Actor<V> {
                 };
                 let _ = reply.send(done);
                 return failed.map_or(Ok(Flow::GoOn), Err);
-            }
-            Request::Shown { reply } => {
-                let _ = reply.send((self.state.last_seq(), self.live.growths().collect()));
             }
         }
         Ok(Flow::GoOn)

@@ -188,18 +188,10 @@ impl<V: View> Follower<V> {
                 let attached = self.stand().attach(ask).await;
                 let _ = reply.send(attached.map_err(Into::into));
             }
-            Request::Beginnings { upto, count, reply } => {
-                let _ = reply.send(self.stand().beginnings(upto, count));
-            }
-            Request::ContextInfo { reply } => {
-                let _ = reply.send(self.stand().context_info());
-            }
-            Request::Look { reply } => {
-                let _ = reply.send(self.stand().look());
-            }
-            Request::Shown { reply } => {
-                let _ = reply.send((self.state.last_seq(), self.live.growths().collect()));
-            }
+            request @ (Request::Beginnings { .. }
+            | Request::ContextInfo { .. }
+            | Request::Look { .. }
+            | Request::Shown { .. }) => self.stand().tell(request),
             Request::Audit { line } => {
                 let line = line(self.last_at.max(clock::now()), self.state.last_seq());
                 self.say(What::Audit { line });

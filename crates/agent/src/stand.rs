@@ -5,7 +5,7 @@ use polyloop_session::context::{self, ContextInfo};
 use polyloop_session::event::{Agent, Work};
 use polyloop_session::{Event, Live, MessageId, Seq, SessionId, State, Update};
 
-use crate::actor::{Attach, Attached, Beginnings, Kit, Look};
+use crate::actor::{Attach, Attached, Beginnings, Kit, Look, Request};
 use crate::log::{Log, LogError};
 use crate::subscriber::{Audience, View};
 
@@ -20,6 +20,25 @@ pub(crate) struct Stand<'a, V: View> {
 }
 
 impl<V: View> Stand<'_, V> {
+    /// Answers who only looks; what else there is to ask is not for here.
+    pub(crate) fn tell(&self, request: Request<V>) {
+        match request {
+            Request::Beginnings { upto, count, reply } => {
+                let _ = reply.send(self.beginnings(upto, count));
+            }
+            Request::ContextInfo { reply } => {
+                let _ = reply.send(self.context_info());
+            }
+            Request::Look { reply } => {
+                let _ = reply.send(self.look());
+            }
+            Request::Shown { reply } => {
+                let _ = reply.send((self.state.last_seq(), self.live.growths().collect()));
+            }
+            _ => {}
+        }
+    }
+
     /// Gives a client its place: the head, what is live and the subscription belong to one moment.
     pub(crate) async fn attach(&mut self, ask: Attach<V>) -> Result<Attached<V>, LogError> {
         let head = self.state.last_seq();
@@ -56,7 +75,7 @@ impl<V: View> Stand<'_, V> {
         turn.map_or(Seq::NONE, |turn| turn.before())
     }
 
-    pub(crate) fn beginnings(&self, upto: Seq, count: usize) -> Beginnings {
+    fn beginnings(&self, upto: Seq, count: usize) -> Beginnings {
         let before = self.turns.partition_point(|turn| *turn <= upto);
         let turns: Vec<Seq> = self.turns[..before].iter().rev().take(count).copied().collect();
         let open = self.state.turn().map(|turn| turn.items.keys().copied().collect());
@@ -68,12 +87,12 @@ impl<V: View> Stand<'_, V> {
         }
     }
 
-    pub(crate) fn context_info(&self) -> ContextInfo {
+    fn context_info(&self) -> ContextInfo {
         let tokens_max = self.state.tokens_max(&self.kit.limits);
         context::info(self.state, tokens_max, self.kit.limits.strategy)
     }
 
-    pub(crate) fn look(&self) -> Look {
+    fn look(&self) -> Look {
         let settings = self.state.settings().unwrap_or(&self.kit.settings).clone();
         let (mode, closed) = (self.state.mode(), self.state.is_closed());
         Look { settings, mode, closed, todos: self.state.todos().to_vec() }

@@ -1,6 +1,7 @@
 """A session is served by all servers of its store at once, whichever of them has it."""
 
 import signal
+from pathlib import Path
 
 from harness import eq, eventually
 from natsserver import NatsServer
@@ -19,6 +20,18 @@ def at(s, server):
     """Clients connect there from now on."""
     s.last = server
     return s
+
+
+def stand_still(server):
+    """Stops a server; when this returns it does nothing any more."""
+    server.signal(signal.SIGSTOP)
+    threads = Path(f"/proc/{server.process.pid}/task")
+
+    def all_stopped():
+        stats = [(one / "stat").read_text() for one in threads.iterdir()]
+        return all(stat.rsplit(")")[-1].split()[0] == "T" for stat in stats)
+
+    eventually(all_stopped, "it stands still")
 
 
 def story(client):
@@ -123,7 +136,7 @@ def test_a_server_that_slept_through_its_own_fall_writes_nothing(s):
     eq(spoken(here.turn("say: mine")), ["mine"])
     there = at(s, two).watcher(since=0)
     eq(spoken(there.until_end()), ["mine"])
-    one.signal(signal.SIGSTOP)
+    stand_still(one)
     eq(spoken(there.turn("say: yours")), ["yours"])
     one.signal(signal.SIGCONT)
     # Its client sees what happened meanwhile, and goes on through the one that has it now.
@@ -182,7 +195,7 @@ def test_a_client_whose_session_moves_is_not_asked_twice(s):
     asked = here.until(lambda frame: "Which?" in str(frame["payload"]))[-1]
     there = at(s, two).watcher(since=0)
     request = there.until("ask_user_question")[-1]
-    one.signal(signal.SIGSTOP)
+    stand_still(one)
     there.answer(request, ["a"])
     there.until_end()
     one.signal(signal.SIGCONT)
