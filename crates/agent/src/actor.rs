@@ -388,9 +388,9 @@ impl<V: View> Actor<V> {
         match request {
             Request::Command { .. } | Request::SettleWithPatch { .. } => {}
             Request::Attach { ask, reply } => {
-                if self.is_behind(ask.since).await {
-                    let _ = reply.send(Err(CommandError::Moved));
-                    return Err(LogError::lost(format!("session {}", self.id)));
+                if let Err(error) = self.confirm(ask.since).await {
+                    let _ = reply.send(Err(CommandError::told_of(&error)));
+                    return Err(error);
                 }
                 let attached = self.stand().attach(ask).await;
                 let _ = reply.send(attached.map_err(CommandError::from));

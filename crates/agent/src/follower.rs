@@ -73,6 +73,15 @@ struct Arrival<V: View> {
     is_asked: bool,
 }
 
+impl<V: View> Arrival<V> {
+    fn since(&self) -> Option<Seq> {
+        match &*self.request {
+            Request::Attach { ask, .. } => ask.since,
+            _ => None,
+        }
+    }
+}
+
 /// What a follower ends with.
 pub(crate) enum Outcome<V: View> {
     Ended(Ending),

@@ -19,21 +19,24 @@ impl<V: View> Actor<V> {
         peers.owner(&self.id).as_ref() != Some(peers.here())
     }
 
-    /// Whether the log goes on where somebody says they were: then another server wrote it.
-    pub(super) async fn is_behind(&mut self, since: Option<Seq>) -> bool {
-        let (Some(since), Some(_), head) = (since, &self.kit.peers, self.state.last_seq()) else {
-            return false;
-        };
-        let log = self.kit.log_of(self.kept);
-        since > head
-            && log.read(&self.id, head, since).await.is_ok_and(|entries| !entries.is_empty())
+    /// Whoever was further than this server is may have been shown it by another, which has the
+    /// session now. Fails if that is so, or cannot be known.
+    pub(super) async fn confirm(&mut self, since: Option<Seq>) -> Result<(), LogError> {
+        match since > Some(self.state.last_seq()) {
+            true => self.writer.confirmed().await,
+            false => Ok(()),
+        }
     }
 
     /// Everything that happened so far is safe.
     pub(super) async fn remote(&mut self, asked: Asked, reply: Reply) -> Result<Flow, LogError> {
         let Asked { from, what, .. } = asked;
         match what {
-            What::Watch(watch) => {
+            What::Watch { watch, since } => {
+                if let Err(error) = self.confirm(since).await {
+                    let _ = reply.send(Answered::NotHere);
+                    return Err(error);
+                }
                 if let Some(feed) = self.audience.fed() {
                     feed.watch(from, watch);
                 }

@@ -144,6 +144,12 @@ pub const MOVED: &str =
 
 impl From<LogError> for CommandError {
     fn from(error: LogError) -> CommandError {
+        CommandError::told_of(&error)
+    }
+}
+
+impl CommandError {
+    pub(crate) fn told_of(error: &LogError) -> CommandError {
         match error.is_lost() {
             true => CommandError::Moved,
             false => CommandError::Store(error.to_string()),

@@ -68,7 +68,8 @@ impl<V: View> Follower<V> {
         if self.said != Some(watch) {
             self.said = Some(watch);
             self.arrivals.iter_mut().for_each(|arrival| arrival.is_asked = true);
-            return self.ask(About::Watch, owner, What::Watch(watch));
+            let since = self.arrivals.iter().filter_map(Arrival::since).max();
+            return self.ask(About::Watch, owner, What::Watch { watch, since });
         }
         let head = self.state.last_seq();
         let Some(first) = self.waiting.front_mut() else { return };
@@ -139,6 +140,10 @@ impl<V: View> Follower<V> {
         // Of what has ended since nothing grows.
         live.into_iter().for_each(|growth| self.grow(growth));
         self.audience.deliver();
+        if self.state.last_seq() < head {
+            // What was read was old: it is looked for again, and they wait.
+            return Ok(());
+        }
         for arrival in self.arrivals.extract_if(.., |arrival| arrival.is_asked).collect::<Vec<_>>()
         {
             if let Request::Attach { ask, reply } = *arrival.request {

@@ -25,7 +25,11 @@ pub(crate) struct Asked {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum What {
     /// Somebody watches there; said again and again while that is so.
-    Watch(Watch),
+    Watch {
+        watch: Watch,
+        /// How far somebody was shown the session who comes back there.
+        since: Option<Seq>,
+    },
     /// Nobody does any more.
     Leave,
     Command(Command),

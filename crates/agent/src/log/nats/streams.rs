@@ -199,15 +199,13 @@ fn log_config(name: &str, replicas: usize) -> Config {
     }
 }
 
+/// On files as well: a NATS server that forgets what it agreed to when it ends may agree to
+/// something else when it begins again.
 fn live_config(name: &str, replicas: usize) -> Config {
-    let storage = match replicas >= REPLICAS_OF_MANY {
-        true => StorageType::Memory,
-        false => StorageType::File,
-    };
     Config {
         name: format!("{name}-live"),
         subjects: vec![format!("{name}.live.>")],
-        storage,
+        storage: StorageType::File,
         allow_rollup: true,
         ..common(replicas)
     }

@@ -285,6 +285,18 @@ impl Writer for NatsWriter {
         .boxed()
     }
 
+    /// By a message that says nothing: what is read may be old, what is taken in is not.
+    fn confirmed(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
+        async move {
+            self.settled().await?;
+            let (marks, payload) = self.message(self.last, String::new(), 0).await?;
+            let nothing = Added { lines: 0, bytes: 0 };
+            self.sent = Some(self.send(marks, payload, Vec::new(), nothing));
+            self.settled().await
+        }
+        .boxed()
+    }
+
     fn grow<'a>(&'a mut self, growths: &'a [Growth]) -> BoxFuture<'a, Result<(), LogError>> {
         async move {
             if let Some(failure) = &self.failure {

@@ -25,11 +25,13 @@ async fn whoever_opened_last_writes_and_nobody_else() {
     let mut first = opened(&here, "s").await.writer;
     first.append(Seq::NONE, &[entry(1, created())], Flush::Disk).await.unwrap();
     first.grow(&[growth(0, "Hel")]).await.unwrap();
+    first.confirmed().await.unwrap();
 
     let mut second = opened(&there, "s").await;
     assert_eq!(second.folded.state.last_seq(), Seq(1));
     assert_eq!(second.live.text(ItemId(Seq(3)), Stream::Text), "Hel");
     // The first one does not know yet, and is refused whatever it does.
+    assert!(first.confirmed().await.unwrap_err().is_lost());
     let late = first.append(Seq(1), &[entry(2, queued("late"))], Flush::Disk).await.unwrap_err();
     assert!(late.to_string().contains("another server has opened it"), "{late}");
     assert!(late.is_lost(), "{late}");
