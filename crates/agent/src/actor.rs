@@ -351,6 +351,10 @@ impl<V: View> Actor<V> {
                     None => return Ok(()),
                 },
                 flushed = next_flushed(&mut self.flushing), if !self.flushing.is_empty() => {
+                    if flushed.is_ok() {
+                        // What waited for it is shown with it.
+                        self.write_out().await?;
+                    }
                     self.release(flushed)?;
                 }
                 Some(first) = self.performers.next(), if !self.performers.is_empty() => {

@@ -87,19 +87,24 @@ impl<V: View> Actor<V> {
     }
 
     /// Writes down what was taken, once the model that it asks has been asked. Gives what came of
-    /// that at once.
+    /// that at once. While the question is on its way to the disk nobody is shown what follows
+    /// from it: then that is written with whatever comes next.
     pub(super) async fn settle(&mut self) -> Result<Option<Performed>, LogError> {
-        let mut first = None;
         if std::mem::take(&mut self.unwritten.asks) && !self.unwritten.entries.is_empty() {
             let performers = &mut self.performers;
-            first = std::future::poll_fn(|cx| match performers.poll_next_unpin(cx) {
+            let first = std::future::poll_fn(|cx| match performers.poll_next_unpin(cx) {
                 Poll::Ready(performed) => Poll::Ready(performed),
                 Poll::Pending => Poll::Ready(None),
             })
             .await;
+            if first.is_none() && !self.flushing.is_empty() && !self.unwritten.to_disk {
+                return Ok(None);
+            }
+            self.write_out().await?;
+            return Ok(first);
         }
         self.write_out().await?;
-        Ok(first)
+        Ok(None)
     }
 
     /// Appends what was taken, then sends it.
