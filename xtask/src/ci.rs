@@ -96,8 +96,11 @@ pub fn build(place: &Place) -> Result<(), String> {
 
 /// Sessions on a NATS server, which the default build knows nothing of.
 fn on_nats(place: &Place) -> Result<(), String> {
-    let log = ["test", "--package", "polyloop-agent", "--features", "nats", "--lib", "log::"];
-    show(place.cargo(&log).env("NATS_SERVER", place.nats_server()), CARGO_TIME_MAX)?;
+    let test = ["test", "--package", "polyloop-agent", "--features", "nats"];
+    for which in [&["--lib", "log::"][..], &["--test", "peers"]] {
+        let mut tests = place.cargo(&[&test[..], which].concat());
+        show(tests.env("NATS_SERVER", place.nats_server()), CARGO_TIME_MAX)?;
+    }
     let build = ["build", "--package", "polyloop", "--features", "nats"];
     show(&mut place.cargo(&build), CARGO_TIME_MAX)?;
     let mut tests = place.program(place.python());

@@ -404,7 +404,7 @@ impl<V: View> Actor<V> {
             | Request::Look { .. }
             | Request::Shown { .. }) => self.stand().tell(request),
             Request::Remote { asked, reply } => return self.remote(asked, reply).await,
-            Request::OwnerChanged => {
+            Request::OwnerChanged | Request::LetGo => {
                 if self.is_lost() {
                     return Err(LogError::lost(format!("session {}", self.id)));
                 }

@@ -214,7 +214,8 @@ impl<V: View> Follower<V> {
                 }
             }
             Request::Close => return Ok(Flow::End),
-            Request::OwnerChanged => self.looking.reset_immediately(),
+            Request::LetGo if !self.is_wanted() && !self.minds() => return Ok(Flow::End),
+            Request::OwnerChanged | Request::LetGo => self.looking.reset_immediately(),
             Request::Remote { reply, .. } => {
                 let _ = reply.send(wire::Answered::NotHere);
             }

@@ -4,7 +4,7 @@
 //! Nobody else may assume that a session's actor is in this process: they hold a `Handle`.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use polyloop_session::context::ContextInfo;
@@ -48,8 +48,8 @@ struct Running<V: View> {
     mailbox: mpsc::Sender<Box<Request<V>>>,
     /// Cancelled when the actor is gone and has let go of its files.
     gone: CancellationToken,
-    /// It went in good order, so what it did not answer it did not do.
-    ended_well: Arc<AtomicBool>,
+    /// How it went, once it is gone; nothing if it broke.
+    ended: Arc<OnceLock<Ending>>,
     /// Where it runs, if there are rails.
     on: Option<Which>,
 }
@@ -57,7 +57,7 @@ struct Running<V: View> {
 impl<V: View> Clone for Running<V> {
     fn clone(&self) -> Running<V> {
         let (mailbox, gone) = (self.mailbox.clone(), self.gone.clone());
-        Running { mailbox, gone, ended_well: self.ended_well.clone(), on: self.on }
+        Running { mailbox, gone, ended: self.ended.clone(), on: self.on }
     }
 }
 
@@ -134,6 +134,13 @@ impl<V: View> Clone for Handle<V> {
             settings: self.settings.clone(),
         }
     }
+}
+
+/// Whether what is asked of a session changes it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    Changes,
+    Looks,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -230,8 +237,7 @@ impl<V: View> Sessions<V> {
     /// Where a session runs, or would best be put; `None` without rails.
     pub fn rail_of(&self, id: Option<&SessionId>) -> Option<(Arc<Rails>, Which)> {
         let rails = self.shared.rails.get()?.clone();
-        let slot = id.and_then(|id| self.slots().get(id).cloned());
-        let on = slot.and_then(|slot| slot.try_lock().ok()?.as_ref()?.on);
+        let on = id.and_then(|id| self.slots().get(id)?.try_lock().ok()?.as_ref()?.on);
         let which = on.unwrap_or_else(|| rails.choose());
         Some((rails, which))
     }
@@ -430,10 +436,10 @@ impl<V: View> Sessions<V> {
         let id = birth.id.clone();
         let (sender, mailbox) = mpsc::channel(MAILBOX_REQUESTS_MAX);
         let part = self.part(birth, mailbox).await?;
-        let (gone, ended_well) = (CancellationToken::new(), Arc::new(AtomicBool::new(false)));
+        let (gone, ended) = (CancellationToken::new(), Arc::default());
         let seat = self.shared.rails.get().map(Rails::seat);
         let on = seat.as_ref().map(|seat| seat.which);
-        let running = Running { mailbox: sender, gone, ended_well, on };
+        let running = Running { mailbox: sender, gone, ended, on };
         if let Some(opened) = self.shared.opened.get() {
             opened(&id);
         }
@@ -446,8 +452,7 @@ impl<V: View> Sessions<V> {
             let _held = (seat, awake);
             // A panic ends this session alone; it is opened anew from its log when next used.
             match playing.await {
-                Ok(Ending::Closed) => task.ended_well.store(true, Ordering::Release),
-                Ok(Ending::Failed(_) | Ending::Moved | Ending::Behind) => {}
+                Ok(ending) => drop(task.ended.set(ending)),
                 Err(error) => tracing::error!(session = %id, %error, "the session's actor broke"),
             }
             task.gone.cancel();
@@ -493,7 +498,8 @@ impl<V: View> Handle<V> {
     }
 
     pub async fn command(&self, command: Command) -> Result<Recorded, CommandError> {
-        self.ask(|reply| Request::Command { command: command.clone(), reply }).await?
+        self.ask(Asks::Changes, |reply| Request::Command { command: command.clone(), reply })
+            .await?
     }
 
     pub async fn settle_with_patch(
@@ -507,7 +513,7 @@ impl<V: View> Handle<V> {
             let (patch, by) = (patch.clone(), by.clone());
             Request::SettleWithPatch { wait, patch, always, by, reply }
         };
-        self.ask(request).await?
+        self.ask(Asks::Changes, request).await?
     }
 
     pub async fn attach(
@@ -524,7 +530,7 @@ impl<V: View> Handle<V> {
                 Request::Attach { ask, reply }
             };
             tries += 1;
-            match self.ask(request).await {
+            match self.ask(Asks::Looks, request).await {
                 // It changes nothing, so it may be asked of whoever has the session now.
                 Ok(Err(CommandError::Moved)) if tries < OPEN_TRIES_MAX => {}
                 attached => return attached?,
@@ -533,16 +539,16 @@ impl<V: View> Handle<V> {
     }
 
     pub async fn context_info(&self) -> Result<ContextInfo, CommandError> {
-        self.ask(|reply| Request::ContextInfo { reply }).await
+        self.ask(Asks::Looks, |reply| Request::ContextInfo { reply }).await
     }
 
     /// Up to `count` places from which the session may be read, the last ones up to `upto`.
     pub async fn beginnings(&self, upto: Seq, count: usize) -> Result<Beginnings, CommandError> {
-        self.ask(|reply| Request::Beginnings { upto, count, reply }).await
+        self.ask(Asks::Looks, |reply| Request::Beginnings { upto, count, reply }).await
     }
 
     pub async fn look(&self) -> Result<Look, CommandError> {
-        self.ask(|reply| Request::Look { reply }).await
+        self.ask(Asks::Looks, |reply| Request::Look { reply }).await
     }
 
     /// Notes what went to one client alone; given up if the session is busy or asleep.
@@ -551,6 +557,8 @@ impl<V: View> Handle<V> {
         let slot = self.sessions.slots().get(&self.id).cloned();
         let Some(slot) = slot else { return };
         let running = slot.lock().await.clone();
+        drop(slot);
+        self.sessions.forget(&self.id);
         if let Some(running) = running {
             let note = Request::Audit { line: Box::new(line) };
             let _ = running.mailbox.try_send(Box::new(note));
@@ -564,6 +572,7 @@ impl<V: View> Handle<V> {
 
     async fn ask<T>(
         &self,
+        asks: Asks,
         request: impl Fn(oneshot::Sender<T>) -> Request<V>,
     ) -> Result<T, CommandError> {
         for _ in 0..OPEN_TRIES_MAX {
@@ -577,7 +586,14 @@ impl<V: View> Handle<V> {
                 return Ok(answer);
             }
             running.gone.cancelled().await;
-            if !running.ended_well.load(Ordering::Acquire) {
+            let is_repeated = match running.ended.get() {
+                // It went in good order, so what it did not answer it did not do.
+                Some(Ending::Closed) => true,
+                // What it did is in doubt; where nothing was to be done, nothing is.
+                Some(Ending::Moved) => asks == Asks::Looks,
+                Some(Ending::Failed(_) | Ending::Behind) | None => false,
+            };
+            if !is_repeated {
                 break;
             }
         }

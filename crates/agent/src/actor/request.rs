@@ -87,12 +87,14 @@ pub(crate) enum Request<V: View> {
     },
     /// Perhaps another server has it now, or none.
     OwnerChanged,
+    /// Its server let it go: what has its name now may be another one.
+    LetGo,
 }
 
 impl<V: View> Request<V> {
     /// Whether it is what servers say to each other again and again.
     pub(super) fn is_of_servers(&self) -> bool {
-        matches!(self, Request::Remote { .. } | Request::OwnerChanged)
+        matches!(self, Request::Remote { .. } | Request::OwnerChanged | Request::LetGo)
     }
 }
 

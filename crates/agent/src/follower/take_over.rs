@@ -24,7 +24,7 @@ impl<V: View> Follower<V> {
     }
 
     /// Whether this server is the one to look after a turn that nobody runs.
-    fn minds(&self) -> bool {
+    pub(super) fn minds(&self) -> bool {
         self.state.turn().is_some() && self.peers.is_ours_to_mind(&self.birth.id)
     }
 

@@ -5,7 +5,7 @@ use polyloop_session::wait::Who;
 use polyloop_session::{Seq, SessionId};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::{Handle, OPEN_TRIES_MAX, Sessions};
+use super::{Asks, Handle, OPEN_TRIES_MAX, Sessions};
 use crate::actor::{CommandError, Kept, Request, UndoError, Undone};
 use crate::clock;
 use crate::log::{Fork, ForkedAt, Summary, TakenGrowth};
@@ -112,6 +112,6 @@ impl<V: View> Sessions<V> {
 impl<V: View> Handle<V> {
     /// Takes file edits of the session back: all that are meant, or none.
     pub async fn undo(&self, which: Which, by: Who) -> Result<Undone, UndoError> {
-        self.ask(|reply| Request::Undo { which, by: by.clone(), reply }).await?
+        self.ask(Asks::Changes, |reply| Request::Undo { which, by: by.clone(), reply }).await?
     }
 }

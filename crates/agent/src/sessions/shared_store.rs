@@ -71,9 +71,8 @@ impl<V: View> Sessions<V> {
     }
 
     fn known(&self, id: &SessionId) -> Option<Running<V>> {
-        let slot = self.slots().get(id).cloned()?;
         // One that is just being opened finds out by itself.
-        slot.try_lock().ok()?.clone()
+        self.slots().get(id)?.try_lock().ok()?.clone()
     }
 
     /// Passes a question to the session it is about, in the order in which they came.
@@ -109,10 +108,18 @@ impl<V: View> Sessions<V> {
         let slot = self.slots().get(id).cloned();
         if let Some(slot) = slot {
             // By itself: whoever opens it just now, or has a full mailbox, keeps no other waiting.
+            let request = match news {
+                News::Free { .. } => Request::LetGo,
+                News::Taken { .. } | News::Fallen { .. } => Request::OwnerChanged,
+            };
+            let (sessions, id) = (self.clone(), id.clone());
             tokio::spawn(async move {
                 let running = slot.lock().await.clone();
+                // It may have ended meanwhile, and was not forgotten for this one's sake.
+                drop(slot);
+                sessions.forget(&id);
                 if let Some(running) = running {
-                    let _ = running.mailbox.send(Box::new(Request::OwnerChanged)).await;
+                    let _ = running.mailbox.send(Box::new(request)).await;
                 }
             });
             return;

@@ -29,6 +29,7 @@ struct Shared {
     /// Opens and archivings that are under way: now, and at most.
     busy: Mutex<(usize, usize)>,
     gate: Mutex<Option<Arc<Semaphore>>>,
+    page_entries_max: AtomicUsize,
     dead: AtomicBool,
     /// Writers that were used again although they had failed.
     misused: AtomicUsize,
@@ -106,6 +107,7 @@ impl Faulty {
             opens: AtomicUsize::new(0),
             busy: Mutex::default(),
             gate: Mutex::default(),
+            page_entries_max: AtomicUsize::new(usize::MAX),
             dead: AtomicBool::new(false),
             misused: AtomicUsize::new(0),
             writers: watch::Sender::new(0),
@@ -141,6 +143,11 @@ impl Faulty {
         let gate = Arc::new(Semaphore::new(0));
         *lock(&self.shared.gate) = Some(gate.clone());
         gate
+    }
+
+    /// From now on no page of entries is longer.
+    pub fn cut_pages(&self, entries_max: usize) {
+        self.shared.page_entries_max.store(entries_max, Ordering::SeqCst);
     }
 
     /// How much is under way now that needs a permit.
@@ -249,7 +256,12 @@ impl Log for Faulty {
         after: Seq,
         upto: Seq,
     ) -> BoxFuture<'a, Result<Vec<Arc<LogEntry>>, LogError>> {
-        self.inner.read(id, after, upto)
+        async move {
+            let mut page = self.inner.read(id, after, upto).await?;
+            page.truncate(self.shared.page_entries_max.load(Ordering::SeqCst));
+            Ok(page)
+        }
+        .boxed()
     }
 
     fn lines<'a>(

@@ -14,13 +14,17 @@ use super::{ANSWER_TIME_MAX, Store, TRY_EVERY, TRYING_TIME_MAX, failed_to, unans
 
 /// A longer one cannot be ours.
 const OBJECT_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Of one message of an object, where NATS takes so much.
+const CHUNK_BYTES_MAX: usize = 128 * 1024;
 
 impl Store {
     /// Returns when it is acknowledged.
     pub(super) async fn put(&self, name: &str, content: &[u8]) -> Result<(), LogError> {
         let until = Instant::now() + TRYING_TIME_MAX;
         loop {
-            let meta = ObjectMetadata { name: name.to_owned(), ..ObjectMetadata::default() };
+            let chunk_size = Some(CHUNK_BYTES_MAX.min(self.streams.payload_bytes_max()));
+            let name = name.to_owned();
+            let meta = ObjectMetadata { name, chunk_size, ..ObjectMetadata::default() };
             let mut content = content;
             match self.streams.objects.put(meta, &mut content).await {
                 Ok(_) => return Ok(()),

@@ -80,6 +80,26 @@ async fn it_goes_on_from_any_point() {
     assert_eq!(all(&open("reopened").await, "s").await, said(&entries));
 }
 
+/// A page may end anywhere, also with what was read last.
+#[tokio::test]
+async fn it_goes_on_however_short_the_pages_of_the_log_are() {
+    let stage = Stage::in_memory();
+    let entries = story(&stage).await;
+    for entries_max in [1, 2, 3] {
+        let copy = memory();
+        copy.cut_pages(entries_max);
+        let database = stage.dir.path().join(format!("pages-{entries_max}"));
+        let messages = Messages::open(&database, copy.clone()).await.unwrap();
+        for (place, entry) in entries.iter().enumerate() {
+            append_entry(&copy, entry).await;
+            if place % 5 == 0 {
+                messages.catch_up(&id("s")).await.unwrap();
+            }
+        }
+        assert_eq!(all(&messages, "s").await, said(&entries), "{entries_max} a page");
+    }
+}
+
 async fn append_entry(log: &Faulty, entry: &LogEntry) {
     append(log, &id("s"), entry.seq.before(), vec![entry.event.clone()]).await;
 }

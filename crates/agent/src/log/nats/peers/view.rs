@@ -213,6 +213,11 @@ impl View {
                 news.push(News::Free { id });
             }
             (Some(server), known) => {
+                // A claim replaces that of one who lives only when that was let go. The bucket
+                // keeps one change a key, so this may be all that is heard of it.
+                if known.as_ref().is_some_and(|(at, was)| *at < revision && !self.has_fallen(was)) {
+                    news.push(News::Free { id: id.clone() });
+                }
                 self.own(&id, Some((server.clone(), revision)));
                 if server != self.here {
                     if known == Some((revision, server.clone())) {

@@ -9,7 +9,7 @@ use polyloop_session::{Growth, ItemId, Seq, Stream};
 use super::super::super::conformance::{PlainCodec, all, conforms, created, entry, id, queued};
 use super::super::super::{Flush, Log, LogError, OpenMode};
 use super::super::{Nats, Place, TRY_EVERY};
-use super::{Server, started};
+use super::Server;
 use crate::peers::{Claim, News};
 
 const SERVERS: usize = 3;
@@ -30,14 +30,12 @@ impl Cluster {
         let routes: Vec<String> =
             ports.iter().map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
         let begin = |(at, port): (usize, &u16)| {
-            let dir = tempfile::tempdir().unwrap();
             let more = format!(
                 "server_name: n{at}\n\
                  cluster {{ name: test, listen: \"127.0.0.1:{port}\", routes: [{}] }}\n",
                 routes.join(", ")
             );
-            let (process, url) = started(dir.path(), -1, &more);
-            Server { process, url, dir }
+            Server::with(&more)
         };
         Cluster { servers: ports.iter().enumerate().map(begin).collect() }
     }
@@ -117,24 +115,33 @@ async fn no_server_falls_because_nats_lost_one() {
     let leader = owners.stream.get_info().await.unwrap().cluster.and_then(|c| c.leader).unwrap();
     let at: usize = leader.trim_start_matches('n').parse().unwrap();
     drop(cluster.servers.remove(at));
+    // One that says nothing from then on: when it has fallen, so would whoever did not come back.
+    let (_, silent) = members.pop().unwrap();
+    let was = silent.here().clone();
+    std::mem::forget(leases.pop());
+    drop(silent);
     let mut taken = Vec::new();
-    for round in 0..20 {
-        for (_, peers) in &members {
-            let name = id(&format!("{round}-{}", peers.here().0));
-            let Claim::Ours(lease) = peers.claim(&name).await.unwrap() else {
-                panic!("somebody has it");
-            };
-            leases.push(lease);
-            taken.push(name);
-        }
-        // Long enough, all together, for each to fall that does not come back.
-        tokio::time::sleep(std::time::Duration::from_millis(250)).await;
-    }
-    while !taken.is_empty() {
-        match news.recv().await.unwrap() {
-            News::Taken { id, .. } => taken.retain(|name| *name != id),
-            news @ (News::Free { .. } | News::Fallen { .. }) => panic!("{news:?}"),
-        }
+    let mut round = 0;
+    let mut has_fallen = false;
+    while !has_fallen || !taken.is_empty() {
+        let name = id(&format!("{round}"));
+        let Claim::Ours(lease) = members[round % 2].1.claim(&name).await.unwrap() else {
+            panic!("somebody has it");
+        };
+        leases.push(lease);
+        taken.push(name);
+        round += 1;
+        let heard = async {
+            // Whoever claims is heard of, and then claims again.
+            while !taken.is_empty() {
+                match news.recv().await.unwrap() {
+                    News::Taken { id, .. } => taken.retain(|name| *name != id),
+                    News::Fallen { was: who, .. } if who == was => has_fallen = true,
+                    news @ (News::Free { .. } | News::Fallen { .. }) => panic!("{news:?}"),
+                }
+            }
+        };
+        tokio::time::timeout(REACH_TIME_MAX, heard).await.expect("no news");
     }
 }
 

@@ -245,3 +245,22 @@ async fn a_batch_that_fits_in_no_message_is_still_one() {
     assert_eq!(all(&log, &id("s"), 0, 9_999).await, (1..=5_001).collect::<Vec<_>>());
     assert_eq!(opened(&log, "s").await.folded.state.last_seq(), Seq(5_001));
 }
+
+/// Also where NATS takes little at once.
+#[tokio::test]
+async fn growth_that_fits_in_no_message_is_kept_whole() {
+    let server = Server::with("max_payload: 65536\n");
+    let (here, there) =
+        (server.connect(Arc::new(PlainCodec)).await, server.connect(Arc::new(PlainCodec)).await);
+    let mut session = opened(&here, "s").await;
+    session.writer.append(Seq::NONE, &[entry(1, created())], Flush::Disk).await.unwrap();
+    // Of several bytes each, so that pieces do not end where characters do.
+    let long = "€".repeat(100_000);
+    session.writer.grow(&[growth(0, "Hello "), growth(6, &long)]).await.unwrap();
+    session.writer.grow(&[growth(6 + long.len() as u64, "!")]).await.unwrap();
+    let whole = format!("Hello {long}!");
+    let (_, live) = there.store.peek(&id("s")).await.unwrap().unwrap();
+    assert_eq!(live.text(ItemId(Seq(3)), Stream::Text), whole);
+    drop(session);
+    assert_eq!(opened(&there, "s").await.live.text(ItemId(Seq(3)), Stream::Text), whole);
+}
