@@ -18,7 +18,7 @@ mod wire;
 const MESSAGE_BYTES: usize = 300;
 const SUBJECTS: usize = 100;
 const ON_THEIR_WAY: [usize; 3] = [1, 64, 1024];
-const PUBLISHING_TIME: Duration = Duration::from_secs(3);
+const PUBLISHING_TIME: Duration = Duration::from_secs(1);
 /// So many with one message each show what a subject takes.
 const SUBJECTS_MANY: usize = 100_000;
 
