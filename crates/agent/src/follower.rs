@@ -16,6 +16,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 use crate::actor::{Attach, Birth, Kit, Request};
 use crate::clock;
 use crate::log::{Folded, LogError};
+use crate::meter::Meter;
 use crate::peers::wire::{self, Told, Watch, What};
 use crate::peers::{Lease, Peers, ServerId};
 use crate::stand::Stand;
@@ -130,6 +131,10 @@ impl<V: View> Follower<V> {
             idle_since: None,
             is_over: false,
         })
+    }
+
+    pub(crate) fn meter(&self) -> Arc<Meter> {
+        self.kit.meter.clone()
     }
 
     pub(crate) async fn run(mut self) -> Outcome<V> {

@@ -19,12 +19,14 @@ use crate::subscriber::Queued;
 use crate::tool;
 
 mod disk;
+mod peers;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod told;
 
 pub use disk::TimedDisk;
+pub(crate) use peers::OneMore;
 pub(crate) use tally::{Tally, decision, status};
 
 /// What a name becomes that is not known.
@@ -102,6 +104,7 @@ pub struct Meter {
     compactions: Family<By<1>, Counter>,
     append_seconds: Times<By<1>>,
     flush_seconds: Histogram,
+    of_peers: peers::OfPeers,
     queues: Mutex<Vec<Weak<Queued>>>,
 }
 
@@ -158,6 +161,7 @@ impl Meter {
             compactions: Family::default(),
             append_seconds: Family::new_with_constructor(Seconds(&DISK_SECS)),
             flush_seconds: Seconds(&DISK_SECS).new_metric(),
+            of_peers: peers::OfPeers::default(),
             queues: Mutex::default(),
         };
         meter.begin();
@@ -181,6 +185,7 @@ impl Meter {
         for flush in ["disk", "process"] {
             let _ = self.append_seconds.get_or_create(&[("flush", flush)]);
         }
+        self.of_peers.begin();
         for tool in &self.tool_names {
             let _ = self.tools.get_or_create(&[("tool", *tool), ("outcome", "ok")]);
         }

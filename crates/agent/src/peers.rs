@@ -26,14 +26,24 @@ pub enum Claim {
     Theirs(ServerId),
 }
 
+/// Whose a session was when it was claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    /// It is new, or was let go.
+    Nobodys,
+    /// A server's that has fallen.
+    Fallen,
+}
+
 /// This server has a session. When it is dropped, others may have it.
 pub struct Lease {
+    pub before: Before,
     let_go: Option<BoxFuture<'static, ()>>,
 }
 
 impl Lease {
-    pub fn new(let_go: BoxFuture<'static, ()>) -> Lease {
-        Lease { let_go: Some(let_go) }
+    pub fn new(before: Before, let_go: BoxFuture<'static, ()>) -> Lease {
+        Lease { before, let_go: Some(let_go) }
     }
 
     /// Others may have the session when this is done.
@@ -96,6 +106,9 @@ pub trait Peers: Send + Sync + 'static {
 
     /// Who has a session, as far as this server has heard; nobody where that one has fallen.
     fn owner(&self, id: &SessionId) -> Option<ServerId>;
+
+    /// How many servers live, as far as this one has heard, which is one of them.
+    fn living(&self) -> usize;
 
     /// What a session's log and journal hold, without having it. `None` when there is none.
     fn peek<'a>(

@@ -56,6 +56,8 @@ pub struct Metrics {
     subscribers: Gauge,
     queued_bytes: Gauge,
     queued_bytes_most: Gauge,
+    servers_living: Gauge,
+    store_reachable: Gauge,
     process: process::Process,
 }
 
@@ -87,6 +89,8 @@ impl Metrics {
             subscribers: Gauge::default(),
             queued_bytes: Gauge::default(),
             queued_bytes_most: Gauge::default(),
+            servers_living: Gauge::default(),
+            store_reachable: Gauge::default(),
             process: process::Process::new(),
         };
         metrics.begin();
@@ -170,6 +174,16 @@ impl Metrics {
             "Those of the longest queue",
             self.queued_bytes_most.clone(),
         );
+        r.register(
+            "servers_living",
+            "Servers of the store that live, as this one sees it and with it",
+            self.servers_living.clone(),
+        );
+        r.register(
+            "store_reachable",
+            "Whether the session store answers, 1 or 0",
+            self.store_reachable.clone(),
+        );
     }
 
     /// A connection that names no dialect is undecided, and may say later.
@@ -218,12 +232,15 @@ impl Metrics {
     fn text(&self, app: &App) -> Result<String, std::fmt::Error> {
         let (mailed, most) = app.sessions.mailed();
         let queues = self.meter.queues();
+        let reachable = app.sessions.kit().log.out_of_reach().is_none();
         for (gauge, now) in [
             (&self.mailed, mailed),
             (&self.mailed_most, most),
             (&self.subscribers, queues.subscribers),
             (&self.queued_bytes, queues.bytes),
             (&self.queued_bytes_most, queues.bytes_most),
+            (&self.servers_living, app.sessions.servers_living()),
+            (&self.store_reachable, usize::from(reachable)),
         ] {
             gauge.set(i64::try_from(now).unwrap_or(i64::MAX));
         }

@@ -13,7 +13,9 @@ PROGRAM = os.environ.get("NATS_SERVER") or str(Path(sys.executable).parent / "na
 
 
 class NatsServer:
-    def __init__(self, test):
+    def __init__(self, test, more=""):
+        """`more` is what else its configuration says."""
+        self.more = more
         self.dir = test.dir / "nats"
         self.dir.mkdir()
         self.log = self.dir / "log"
@@ -27,7 +29,7 @@ class NatsServer:
         config = self.dir / "nats.conf"
         streams = f'jetstream {{ store_dir: "{self.dir / "store"}", sync_interval: always }}\n'
         listen = f'listen: "127.0.0.1:{self.port}"\n'
-        config.write_text(listen + (streams if jetstream else ""))
+        config.write_text(listen + (streams if jetstream else "") + self.more)
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
                 [PROGRAM, "-c", config], stdin=subprocess.DEVNULL, stdout=log, stderr=log)

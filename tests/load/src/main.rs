@@ -21,6 +21,7 @@ mod model;
 mod piece;
 mod proc;
 mod script;
+mod streams;
 
 #[derive(Parser)]
 #[command(about = "Measures the server beside a bare relay, all on this machine")]
@@ -53,6 +54,8 @@ enum What {
     },
     /// Starts all of it, and measures
     Measure(measure::Options),
+    /// What a stream of NATS takes by itself
+    Streams(streams::Options),
 }
 
 fn main() -> ExitCode {
@@ -61,6 +64,7 @@ fn main() -> ExitCode {
         What::Floor { model, logs, listen } => together(serve_floor(model, logs, listen)),
         What::Bare { plan } => alone(serve_bare(plan)),
         What::Measure(options) => alone(measure::run(options)),
+        What::Streams(options) => alone(streams::run(options)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

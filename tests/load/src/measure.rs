@@ -19,7 +19,7 @@ mod fan;
 mod figures;
 mod ground;
 mod growth;
-mod nats;
+pub mod nats;
 mod one;
 mod plot;
 mod replay;

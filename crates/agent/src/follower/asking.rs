@@ -86,9 +86,22 @@ impl<V: View> Follower<V> {
     fn ask(&mut self, about: About, whom: ServerId, what: What) {
         let asked = Asked { id: self.birth.id.clone(), from: self.peers.here().clone(), what };
         let Some(body) = wire::written(&asked) else { return };
-        let (peers, to) = (self.peers.clone(), whom.clone());
-        let answer = async move { peers.ask(&to, body).await }.boxed();
+        let answer = self.answer_of(whom.clone(), body).boxed();
         self.asking = Some(Asking { about, whom, answer });
+    }
+
+    /// What another server answers, counted.
+    fn answer_of(
+        &self,
+        whom: ServerId,
+        body: Bytes,
+    ) -> impl Future<Output = Result<Bytes, Unanswered>> + Send + use<V> {
+        let (peers, questioned) = (self.peers.clone(), self.kit.meter.asks_peer());
+        async move {
+            let answer = peers.ask(&whom, body).await;
+            questioned.came_to(&answer);
+            answer
+        }
     }
 
     /// Says something to the owner that needs no answer; given up if that is busy.
@@ -103,8 +116,7 @@ impl<V: View> Follower<V> {
         let Some(owner) = self.owner.take().filter(|_| self.said.is_some()) else { return };
         let (id, from) = (self.birth.id.clone(), self.peers.here().clone());
         if let Some(body) = wire::written(&Asked { id, from, what: What::Leave }) {
-            let peers = self.peers.clone();
-            tokio::spawn(async move { peers.ask(&owner, body).await.map(drop) });
+            tokio::spawn(self.answer_of(owner, body));
         }
     }
 

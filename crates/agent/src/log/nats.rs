@@ -23,6 +23,7 @@ mod direct;
 mod fork;
 mod index;
 mod leased;
+mod login;
 mod look;
 mod message;
 mod objects;

@@ -3,12 +3,13 @@
 use prometheus_client::registry::{Metric, Registry};
 
 use super::Meter;
+use super::peers::OfPeers;
 
 impl Meter {
     /// Gives every count to what tells of them.
     pub fn register(&self, registry: &mut Registry) {
         let mut tell = Tell(registry);
-        tell.of("sessions_awake", "Sessions in memory", &self.sessions);
+        tell.of("sessions_awake", "Sessions in memory that run here", &self.sessions);
         tell.of("sessions_opened", "Sessions opened: new ones, and ones that slept", &self.opened);
         tell.of(
             "session_store_failures",
@@ -61,6 +62,19 @@ impl Meter {
             "Time of one flush of a file to the disk",
             &self.flush_seconds,
         );
+        let OfPeers { owned, followed, taken_over, questions } = &self.of_peers;
+        tell.of("sessions_owned", "Sessions of a shared store that this server runs", owned);
+        tell.of(
+            "sessions_followed",
+            "Sessions that another server runs and that are shown here",
+            followed,
+        );
+        tell.of(
+            "sessions_taken_over",
+            "Sessions taken over from other servers, by why they could be",
+            taken_over,
+        );
+        tell.of("peer_questions", "Questions to other servers, by outcome", questions);
     }
 }
 

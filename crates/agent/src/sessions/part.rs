@@ -8,28 +8,44 @@ use crate::actor::{Actor, Birth, CommandError, Kept, Request};
 use crate::clock;
 use crate::follower::{Follower, Outcome};
 use crate::log::OpenMode;
-use crate::peers::{Claim, Lease};
+use crate::meter::{Meter, OneMore};
+use crate::peers::{Before, Claim, Lease};
 use crate::subscriber::{Ending, View};
 
 pub(super) enum Part<V: View> {
     /// Where there are other servers, with leave to be the only one.
-    Runs(Box<Actor<V>>, Option<Lease>),
-    Follows(Box<Follower<V>>),
+    Runs(Box<Actor<V>>, Option<Owned>),
+    Follows(Box<Follower<V>>, OneMore),
+}
+
+/// Leave to run a session, counted as long as it is held.
+pub(super) struct Owned {
+    lease: Lease,
+    counted: OneMore,
+}
+
+impl Owned {
+    fn by(lease: Lease, meter: &Meter) -> Owned {
+        Owned { lease, counted: meter.owns() }
+    }
 }
 
 impl<V: View> Part<V> {
     /// Until the session sleeps, is closed, or its store fails.
     pub(super) async fn play(self) -> Ending {
-        let (actor, lease) = match self {
-            Part::Runs(actor, lease) => (actor, lease),
+        let (actor, owned) = match self {
+            Part::Runs(actor, owned) => (actor, owned),
             // Boxed: most servers have nobody to follow.
-            Part::Follows(follower) => match Box::pin(followed(*follower)).await {
-                Ok((actor, lease)) => (actor, Some(lease)),
-                Err(ending) => return ending,
-            },
+            Part::Follows(follower, counted) => {
+                match Box::pin(followed(*follower, counted)).await {
+                    Ok((actor, owned)) => (actor, Some(owned)),
+                    Err(ending) => return ending,
+                }
+            }
         };
         let ending = actor.run().await;
-        if let Some(lease) = lease {
+        if let Some(Owned { lease, counted }) = owned {
+            drop(counted);
             lease.let_go().await;
         }
         ending
@@ -37,13 +53,21 @@ impl<V: View> Part<V> {
 }
 
 /// Until the session is this server's, or nobody is here any more.
-async fn followed<V: View>(follower: Follower<V>) -> Result<(Box<Actor<V>>, Lease), Ending> {
+async fn followed<V: View>(
+    follower: Follower<V>,
+    counted: OneMore,
+) -> Result<(Box<Actor<V>>, Owned), Ending> {
+    let meter = follower.meter();
     let (follower, lease) = match follower.run().await {
         Outcome::Ended(ending) => return Err(ending),
         Outcome::Took(follower, lease) => (follower, lease),
     };
     match follower.taken_over().await {
-        Ok(actor) => Ok((Box::new(actor), lease)),
+        Ok(actor) => {
+            drop(counted);
+            meter.took_over(lease.before);
+            Ok((Box::new(actor), Owned::by(lease, &meter)))
+        }
         Err(ending) => {
             lease.let_go().await;
             Err(ending)
@@ -64,7 +88,8 @@ impl<V: View> Sessions<V> {
                 Claim::Theirs(owner) => {
                     let (kit, peers) = (kit.clone(), peers.clone());
                     let follower = Follower::start(birth, kit, peers, owner, mailbox).await?;
-                    return Ok(Part::Follows(Box::new(follower)));
+                    let counted = follower.meter().follows();
+                    return Ok(Part::Follows(Box::new(follower), counted));
                 }
             },
             _ => None,
@@ -82,6 +107,10 @@ impl<V: View> Sessions<V> {
         {
             tracing::warn!(session = %id, %error, "its todos file could not be made");
         }
-        Ok(Part::Runs(Box::new(actor), lease))
+        if lease.as_ref().is_some_and(|lease| lease.before == Before::Fallen) {
+            kit.meter.took_over(Before::Fallen);
+        }
+        let owned = lease.map(|lease| Owned::by(lease, &kit.meter));
+        Ok(Part::Runs(Box::new(actor), owned))
     }
 }

@@ -58,6 +58,11 @@ impl<V: View> Sessions<V> {
         }
     }
 
+    /// How many servers of the store live, this one among them.
+    pub fn servers_living(&self) -> usize {
+        self.shared.kit.peers.as_ref().map_or(1, |peers| peers.living())
+    }
+
     /// Whether no server has it.
     pub(super) fn is_nobodys(&self, id: &SessionId) -> bool {
         self.shared.kit.peers.as_ref().is_none_or(|peers| peers.owner(id).is_none())
@@ -191,7 +196,10 @@ impl<V: View> Sessions<V> {
             let (id, from) = (id.clone(), peers.here().clone());
             let asked = Asked { id, from, what: What::CloseIfIdle };
             let Some(body) = wire::written(&asked) else { break };
-            match answered(&**peers, &owner, body).await {
+            let questioned = self.shared.kit.meter.asks_peer();
+            let answered = answered(&**peers, &owner, body).await;
+            questioned.came_to(&answered);
+            match answered {
                 Ok(Some(Answered::Idle(false))) => return Ok(Elsewhere::Active),
                 Ok(_) | Err(Unanswered::Unheard) => tokio::time::sleep(CLAIM_EVERY).await,
                 Err(Unanswered::Silent) => break,

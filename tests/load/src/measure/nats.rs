@@ -77,6 +77,11 @@ impl Nats {
         format!("nats://{}", hosts.join(","))
     }
 
+    /// Where clients of the first one connect.
+    pub fn first(&self) -> SocketAddr {
+        self.clients[0]
+    }
+
     /// Of each server.
     pub fn cpu(&self) -> io::Result<Vec<Cpu>> {
         self.servers.iter().map(Process::cpu).collect()

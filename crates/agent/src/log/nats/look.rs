@@ -3,12 +3,12 @@
 //! Makes and changes nothing there. How often NATS flushes what it acknowledges cannot be seen
 //! from outside.
 
+use async_nats::Client;
 use async_nats::jetstream::context::{Context, GetStreamErrorKind};
 use async_nats::jetstream::{self, ErrorCode};
-use async_nats::{Client, ConnectOptions};
 
-use super::ANSWER_TIME_MAX;
 use super::streams::{self, Place};
+use super::{ANSWER_TIME_MAX, login};
 
 /// What one server of a place said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Looked {
 pub async fn look(place: &Place) -> Looked {
     let (mut servers, mut usable) = (Vec::new(), None);
     for server in &place.servers {
-        match asked(server).await {
+        match asked(place, server).await {
             Ok((client, version, unfit)) => {
                 if unfit.is_none() {
                     usable.get_or_insert(client);
@@ -54,8 +54,8 @@ pub async fn look(place: &Place) -> Looked {
     Looked { servers, streams, replicas_wanted: place.replicas() }
 }
 
-async fn asked(server: &str) -> Result<(Client, String, Option<String>), String> {
-    let options = ConnectOptions::new()
+async fn asked(place: &Place, server: &str) -> Result<(Client, String, Option<String>), String> {
+    let options = login::options(place)
         .name("polyloop doctor")
         .request_timeout(Some(ANSWER_TIME_MAX))
         .connection_timeout(ANSWER_TIME_MAX)

@@ -115,6 +115,10 @@ impl Peers for NatsPeers {
         lock(&self.shared.view).owner(id).cloned()
     }
 
+    fn living(&self) -> usize {
+        lock(&self.shared.view).living().count()
+    }
+
     fn peek<'a>(
         &'a self,
         id: &'a SessionId,

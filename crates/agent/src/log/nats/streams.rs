@@ -9,11 +9,11 @@ use async_nats::jetstream::context::{ContextBuilder, CreateStreamError, CreateSt
 use async_nats::jetstream::object_store::ObjectStore;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, StorageType, Stream};
 use async_nats::jetstream::{Context, kv};
-use async_nats::{Client, ConnectOptions, Event};
+use async_nats::{Client, Event};
 use tokio::time::Instant;
 
 use super::super::LogError;
-use super::{ANSWER_TIME_MAX, TRY_EVERY, TRYING_TIME_MAX, failed_to};
+use super::{ANSWER_TIME_MAX, TRY_EVERY, TRYING_TIME_MAX, failed_to, login};
 
 /// Fewer would leave nothing when one server is lost.
 const REPLICAS_OF_MANY: usize = 3;
@@ -61,7 +61,7 @@ impl Streams {
     pub async fn open(place: &Place) -> Result<Streams, LogError> {
         let Place { servers, name, .. } = place;
         let failed = |error: &dyn std::fmt::Display| failed_to("reach NATS", error);
-        let options = ConnectOptions::new()
+        let options = login::options(place)
             .name("polyloop")
             .request_timeout(Some(ANSWER_TIME_MAX))
             .ping_interval(PING_EVERY)

@@ -16,7 +16,7 @@ use super::super::records::OPERATION;
 use super::super::{TRY_EVERY, failed, lock};
 use super::Shared;
 use super::view::{Owner, session_key};
-use crate::peers::{Claim, Lease, ServerId};
+use crate::peers::{Before, Claim, Lease, ServerId};
 
 /// How often a session is tried for that others claim at the same time.
 const TRIES_MAX: u32 = 100;
@@ -29,9 +29,13 @@ enum Held {
     /// May be replaced by whoever replaces this number.
     Free {
         revision: u64,
+        before: Before,
     },
     By(ServerId),
 }
+
+/// There is no record, as far as is known.
+const NOBODYS: Held = Held::Free { revision: 0, before: Before::Nobodys };
 
 pub(super) async fn claim(shared: &Arc<Shared>, id: &SessionId) -> Result<Claim, LogError> {
     let key = session_key(id);
@@ -39,20 +43,20 @@ pub(super) async fn claim(shared: &Arc<Shared>, id: &SessionId) -> Result<Claim,
     let stream = &shared.bucket.stream;
     let is_known = lock(&shared.view).owner(id).is_some();
     let mut held = match is_known {
-        false => Held::Free { revision: 0 },
+        false => NOBODYS,
         true => shared.held(id, shared.store.streams.newest(stream, &subject).await?.as_ref())?,
     };
     for _ in 0..TRIES_MAX {
-        let behind = match held {
+        let (behind, before) = match held {
             Held::By(server) => return Ok(Claim::Theirs(server)),
-            Held::Free { revision } => revision,
+            Held::Free { revision, before } => (revision, before),
         };
         let owner = Owner { server: shared.here.0.to_string() };
         let owner = serde_json::to_vec(&owner).map_err(|error| failed(id, error))?;
         match shared.put(&key, HeaderMap::new(), owner.into(), behind).await {
             Ok(revision) => {
                 lock(&shared.view).claimed(id, revision);
-                return Ok(Claim::Ours(lease(shared, key, revision)));
+                return Ok(Claim::Ours(lease(shared, key, revision, before)));
             }
             Err(Refused::Moved { newest }) => held = shared.held(id, newest.as_deref())?,
             Err(Refused::Failed { why }) => return Err(failed(id, why)),
@@ -61,9 +65,9 @@ pub(super) async fn claim(shared: &Arc<Shared>, id: &SessionId) -> Result<Claim,
     Err(failed(id, "others do not stop claiming it"))
 }
 
-fn lease(shared: &Arc<Shared>, key: String, revision: u64) -> Lease {
+fn lease(shared: &Arc<Shared>, key: String, revision: u64, before: Before) -> Lease {
     let shared = shared.clone();
-    Lease::new(Box::pin(async move {
+    let let_go = async move {
         let Err(why) = remove(&shared, &key, revision).await else { return };
         tracing::warn!(key, why, "a session stays this server's for now");
         let shared = Arc::downgrade(&shared);
@@ -76,7 +80,8 @@ fn lease(shared: &Arc<Shared>, key: String, revision: u64) -> Lease {
                 sleep(TRY_EVERY).await;
             }
         });
-    }))
+    };
+    Lease::new(before, Box::pin(let_go))
 }
 
 /// A key is gone when this returns, or has another value, which is left alone.
@@ -115,16 +120,18 @@ impl Shared {
     }
 
     fn held(&self, id: &SessionId, newest: Option<&Stored>) -> Result<Held, LogError> {
-        let Some(newest) = newest else { return Ok(Held::Free { revision: 0 }) };
-        let free = Held::Free { revision: newest.sequence };
+        let Some(newest) = newest else { return Ok(NOBODYS) };
+        let free = |before| Held::Free { revision: newest.sequence, before };
         if newest.headers.get(OPERATION).is_some() {
-            return Ok(free); // It was let go.
+            return Ok(free(Before::Nobodys)); // It was let go.
         }
         let owner: Result<Owner, _> = serde_json::from_slice(&newest.payload);
         let owner = owner.map_err(|error| failed(id, format!("its owner: {error}")))?;
         let server = ServerId(owner.server.into());
-        // This server's own is what it could not let go.
-        let is_free = server == self.here || lock(&self.view).has_fallen(&server);
-        Ok(if is_free { free } else { Held::By(server) })
+        if server == self.here {
+            return Ok(free(Before::Nobodys)); // It could not be let go.
+        }
+        let has_fallen = lock(&self.view).has_fallen(&server);
+        Ok(if has_fallen { free(Before::Fallen) } else { Held::By(server) })
     }
 }

@@ -131,9 +131,13 @@ impl View {
             let hash = Sha256::new().chain_update(server.0.as_bytes()).chain_update([0]);
             hash.chain_update(name.as_bytes()).finalize()
         };
+        self.living().max_by_key(|server| weight(server)).unwrap_or(&self.here).clone()
+    }
+
+    /// The servers that have not fallen, with this one.
+    pub fn living(&self) -> impl Iterator<Item = &ServerId> {
         let others = self.servers.iter().filter(|(_, life)| !life.has_fallen);
-        let living = others.map(|(server, _)| server).chain([&self.here]);
-        living.max_by_key(|server| weight(server)).unwrap_or(&self.here).clone()
+        others.map(|(server, _)| server).chain([&self.here])
     }
 
     /// Records of servers that have fallen, and that this server is to put away.
