@@ -123,10 +123,8 @@ pub trait Writer: Send {
         .boxed()
     }
 
-    /// Whether this writer is still the one that writes, which a log of one process need not ask.
-    fn confirmed(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
-        async { Ok(()) }.boxed()
-    }
+    /// Fails unless this writer is still the one that writes.
+    fn confirmed(&mut self) -> BoxFuture<'_, Result<(), LogError>>;
 
     /// Keeps growth of open items until `forget_growth`.
     fn grow<'a>(&'a mut self, growths: &'a [Growth]) -> BoxFuture<'a, Result<(), LogError>>;

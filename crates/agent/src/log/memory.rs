@@ -241,6 +241,10 @@ impl Writer for MemoryWriter {
         .boxed()
     }
 
+    fn confirmed(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
+        async { Ok(()) }.boxed() // No other process has the session.
+    }
+
     fn grow<'a>(&'a mut self, growths: &'a [Growth]) -> BoxFuture<'a, Result<(), LogError>> {
         async move {
             let mut kept = lock(&self.session);

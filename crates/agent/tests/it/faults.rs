@@ -392,6 +392,10 @@ impl Writer for FaultyWriter {
         .boxed()
     }
 
+    fn confirmed(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
+        self.inner().confirmed()
+    }
+
     fn forget_growth(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
         async move {
             let broken = self.before(Op::Forget)?;

@@ -107,6 +107,10 @@ impl Peers for Between {
         .boxed()
     }
 
+    fn living(&self) -> usize {
+        self.inner.living()
+    }
+
     fn owner(&self, id: &SessionId) -> Option<ServerId> {
         self.inner.owner(id)
     }

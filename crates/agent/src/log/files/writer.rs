@@ -261,6 +261,10 @@ impl Writer for FileWriter {
         .boxed()
     }
 
+    fn confirmed(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
+        async { Ok(()) }.boxed() // No other process has the session.
+    }
+
     fn grow<'a>(&'a mut self, growths: &'a [Growth]) -> BoxFuture<'a, Result<(), LogError>> {
         async move {
             self.usable()?;
