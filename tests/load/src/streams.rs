@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
+use tokio::time::{sleep, timeout};
 
 use self::wire::Wire;
 use crate::measure::nats::{self, Nats};
@@ -19,6 +20,10 @@ const MESSAGE_BYTES: usize = 300;
 const SUBJECTS: usize = 100;
 const ON_THEIR_WAY: [usize; 3] = [1, 64, 1024];
 const PUBLISHING_TIME: Duration = Duration::from_secs(1);
+/// How long an answer is waited for, and how often it is asked for.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
+const TRIES_MAX: usize = 10;
+const TRY_EVERY: Duration = Duration::from_millis(500);
 /// So many with one message each show what a subject takes.
 const SUBJECTS_MANY: usize = 100_000;
 
@@ -84,17 +89,26 @@ async fn started(program: &Path, work: &Path, servers: usize) -> io::Result<Nats
 
 /// A stream of its own, as Polyloop has them.
 async fn stream(nats: &Nats, servers: usize, storage: &str, name: &str) -> io::Result<Wire> {
-    let mut wire = Wire::connect(nats.first()).await?;
     let config = json!({
         "name": name, "subjects": [format!("{name}.>")], "storage": storage,
         "num_replicas": servers, "retention": "limits", "discard": "new", "max_msgs": -1,
         "max_bytes": -1, "allow_direct": true,
     });
-    let made = wire.ask(&format!("$JS.API.STREAM.CREATE.{name}"), &config).await?;
-    match made.get("error") {
-        Some(error) => Err(io::Error::other(format!("NATS makes no stream: {error}"))),
-        None => Ok(wire),
+    let subject = format!("$JS.API.STREAM.CREATE.{name}");
+    let mut why = "NATS does not answer".to_owned();
+    for _ in 0..TRIES_MAX {
+        let mut wire = Wire::connect(nats.first()).await?;
+        // Servers that were just started let a question drop, or do not know each other yet.
+        match timeout(ANSWER_TIME_MAX, wire.ask(&subject, &config)).await {
+            Err(_) => {}
+            Ok(made) => match made?.get("error") {
+                None => return Ok(wire),
+                Some(error) => why = format!("NATS makes no stream: {error}"),
+            },
+        }
+        sleep(TRY_EVERY).await;
     }
+    Err(io::Error::other(why))
 }
 
 /// Messages a second, and what each took of the servers' processors, in microseconds.

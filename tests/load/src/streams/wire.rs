@@ -3,13 +3,17 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::timeout;
 
 const ANSWERS: &str = "_INBOX.load";
+/// Longer than another leader takes to be found.
+const SILENCE_TIME_MAX: Duration = Duration::from_secs(20);
 /// How each line ends.
 const END: &str = "\r\n";
 
@@ -54,7 +58,8 @@ impl Wire {
         self.flush().await?;
         let mut count = 0;
         while count == 0 || !self.from.buffer().is_empty() {
-            let answer = self.answer().await?;
+            let answer = timeout(SILENCE_TIME_MAX, self.answer()).await;
+            let answer = answer.map_err(|_| io::Error::other("NATS acknowledges nothing"))??;
             let answer = String::from_utf8_lossy(&answer);
             if !answer.contains("\"seq\"") {
                 return Err(io::Error::other(format!("NATS did not store a message: {answer}")));
