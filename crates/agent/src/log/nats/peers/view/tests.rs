@@ -105,6 +105,24 @@ fn one_that_left_has_fallen_at_once() {
     assert!(bucket.view.servers.is_empty());
 }
 
+/// The bucket keeps the newest value of a key, so what came between may never be heard.
+#[test]
+fn what_is_taken_from_one_that_lives_was_let_go() {
+    let mut bucket = Bucket::new();
+    let free = || News::Free { id: id("s") };
+    let taken = |by| News::Taken { id: id("s"), by: server(by) };
+    assert_eq!(bucket.own("s", "one"), [taken("one")]);
+    assert_eq!(bucket.own("s", "one"), [free(), taken("one")]);
+    assert_eq!(bucket.own("s", "two"), [free(), taken("two")]);
+    // One that has fallen lets nothing go.
+    bucket.renew("two");
+    assert_eq!(bucket.take("server.two", None), [fallen("s", "two")]);
+    assert_eq!(bucket.own("s", "one"), [taken("one")]);
+    // And what is heard twice was taken once.
+    let one = r#"{"server":"one"}"#;
+    assert_eq!(bucket.again("session.s", Some(one), bucket.revision), []);
+}
+
 #[test]
 fn when_a_watch_begins_again_all_have_their_time_and_what_is_gone_is_free() {
     let mut bucket = Bucket::new();
