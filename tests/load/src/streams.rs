@@ -40,14 +40,10 @@ pub struct Options {
 struct Kind {
     name: &'static str,
     servers: usize,
-    storage: &'static str,
 }
 
-const KINDS: [Kind; 3] = [
-    Kind { name: "one NATS server, file", servers: 1, storage: "file" },
-    Kind { name: "three NATS servers, file", servers: 3, storage: "file" },
-    Kind { name: "three NATS servers, memory", servers: 3, storage: "memory" },
-];
+const KINDS: [Kind; 2] =
+    [Kind { name: "one NATS server", servers: 1 }, Kind { name: "three NATS servers", servers: 3 }];
 
 pub async fn run(options: Options) -> io::Result<()> {
     let missing = || io::Error::other("there is no nats-server; NATS_SERVER names one");
@@ -88,9 +84,9 @@ async fn started(program: &Path, work: &Path, servers: usize) -> io::Result<Nats
 }
 
 /// A stream of its own, as Polyloop has them.
-async fn stream(nats: &Nats, servers: usize, storage: &str, name: &str) -> io::Result<Wire> {
+async fn stream(nats: &Nats, servers: usize, name: &str) -> io::Result<Wire> {
     let config = json!({
-        "name": name, "subjects": [format!("{name}.>")], "storage": storage,
+        "name": name, "subjects": [format!("{name}.>")], "storage": "file",
         "num_replicas": servers, "retention": "limits", "discard": "new", "max_msgs": -1,
         "max_bytes": -1, "allow_direct": true,
     });
@@ -114,7 +110,7 @@ async fn stream(nats: &Nats, servers: usize, storage: &str, name: &str) -> io::R
 /// Messages a second, and what each took of the servers' processors, in microseconds.
 async fn published(nats: &Nats, kind: &Kind, most: usize) -> io::Result<(f64, f64)> {
     let name = format!("way{most}");
-    let mut wire = stream(nats, kind.servers, kind.storage, &name).await?;
+    let mut wire = stream(nats, kind.servers, &name).await?;
     let (cpu, began) = (nats.cpu()?, Instant::now());
     let (mut sent, mut stored) = (0, 0);
     loop {
@@ -136,7 +132,7 @@ async fn published(nats: &Nats, kind: &Kind, most: usize) -> io::Result<(f64, f6
 async fn subject_bytes(program: &Path, work: &Path) -> io::Result<f64> {
     let servers = 3;
     let nats = started(program, work, servers).await?;
-    let mut wire = stream(&nats, servers, "file", "many").await?;
+    let mut wire = stream(&nats, servers, "many").await?;
     let before = nats.memory()?;
     let (mut sent, mut stored) = (0, 0);
     while stored < SUBJECTS_MANY {

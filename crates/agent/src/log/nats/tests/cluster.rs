@@ -93,6 +93,25 @@ async fn one_of_three_servers_may_be_lost() {
     assert_eq!(session.live.text(ItemId(Seq(3)), Stream::Text), "Hello");
 }
 
+/// Also of an answer that still grew.
+#[tokio::test]
+async fn what_was_shown_outlives_all_three_servers() {
+    let mut cluster = Cluster::start();
+    let log = cluster.connect().await;
+    let mut session = log.open(&id("s"), OpenMode::OrCreate).await.unwrap().unwrap();
+    session.writer.append(Seq::NONE, &[entry(1, created())], Flush::Disk).await.unwrap();
+    let growth =
+        Growth { item: ItemId(Seq(3)), stream: Stream::Text, offset: 0, text: "Hel".into() };
+    session.writer.grow(&[growth]).await.unwrap();
+    cluster.servers.iter_mut().for_each(Server::kill);
+    drop((session, log));
+    cluster.servers.iter_mut().for_each(Server::start_again);
+    let log = cluster.connect().await;
+    let session = log.open(&id("s"), OpenMode::Existing).await.unwrap().unwrap();
+    assert_eq!(session.folded.state.last_seq(), Seq(1));
+    assert_eq!(session.live.text(ItemId(Seq(3)), Stream::Text), "Hel");
+}
+
 /// Whoever was connected to it, or led by it, is still there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_server_falls_because_nats_lost_one() {
