@@ -95,23 +95,43 @@ enum Flow {
     End,
 }
 
+/// A session as whoever follows it finds it.
+pub(crate) struct Found {
+    owner: ServerId,
+    told: mpsc::Receiver<Bytes>,
+    folded: Folded,
+    live: Live,
+}
+
+impl Found {
+    /// `None` when the owner is none any more before it has made the session.
+    pub(crate) async fn look(
+        peers: &dyn Peers,
+        id: &SessionId,
+        owner: ServerId,
+    ) -> Result<Option<Found>, LogError> {
+        // First, so that nothing is missed between what is there and what is told.
+        let told = peers.follow(id).await?;
+        let made = made(peers, id, &owner).await?;
+        Ok(made.map(|(folded, live)| Found { owner, told, folded, live }))
+    }
+}
+
 impl<V: View> Follower<V> {
-    pub(crate) async fn start(
+    pub(crate) fn new(
         birth: Birth,
         kit: Arc<Kit>,
         peers: Arc<dyn Peers>,
-        owner: ServerId,
+        found: Found,
         mailbox: mpsc::Receiver<Box<Request<V>>>,
-    ) -> Result<Follower<V>, LogError> {
-        // First, so that nothing is missed between what is there and what is told.
-        let told = peers.follow(&birth.id).await?;
-        let (folded, live) = made(&*peers, &birth.id).await?;
+    ) -> Follower<V> {
+        let Found { owner, told, folded, live } = found;
         let Folded { state, turns, last_at, .. } = folded;
         let live = open_in(&state, &live);
         let audience = Audience::new(kit.meter.clone());
         let mut looking = interval(LOOK_EVERY);
         looking.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Follower {
+        Follower {
             birth,
             kit,
             peers,
@@ -130,7 +150,7 @@ impl<V: View> Follower<V> {
             looking,
             idle_since: None,
             is_over: false,
-        })
+        }
     }
 
     pub(crate) fn meter(&self) -> Arc<Meter> {
@@ -334,16 +354,23 @@ async fn sleep_until(when: Option<Instant>) {
     }
 }
 
-/// What a session holds; one that its owner is just making is waited for.
-async fn made(peers: &dyn Peers, id: &SessionId) -> Result<(Folded, Live), LogError> {
+/// What a session holds; one that its owner is just making is waited for, unless that has ended.
+async fn made(
+    peers: &dyn Peers,
+    id: &SessionId,
+    owner: &ServerId,
+) -> Result<Option<(Folded, Live)>, LogError> {
     let until = Instant::now() + MAKING_TIME_MAX;
     loop {
         match peers.peek(id).await? {
-            Some(found) if found.0.state.last_seq() != Seq::NONE => return Ok(found),
+            Some(found) if found.0.state.last_seq() != Seq::NONE => return Ok(Some(found)),
             _ if Instant::now() >= until => {
                 return Err(LogError::store(format!("session {id}"), "there is no such session"));
             }
             _ => tokio::time::sleep(MAKING_LOOK_EVERY).await,
+        }
+        if peers.owner(id).as_ref() != Some(owner) {
+            return Ok(None);
         }
     }
 }

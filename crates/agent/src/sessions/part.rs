@@ -1,15 +1,16 @@
 //! The part that this server has in a session: it runs it, or follows the one that does.
 
-use polyloop_session::Seq;
+use polyloop_session::{Seq, SessionId};
 use tokio::sync::mpsc;
 
 use super::Sessions;
+use super::shared_store::CLAIM_TRIES_MAX;
 use crate::actor::{Actor, Birth, CommandError, Kept, Request};
 use crate::clock;
-use crate::follower::{Follower, Outcome};
-use crate::log::OpenMode;
+use crate::follower::{Follower, Found, Outcome};
+use crate::log::{LogError, OpenMode};
 use crate::meter::{Meter, OneMore};
-use crate::peers::{Before, Claim, Lease};
+use crate::peers::{Before, Claim, Lease, Peers};
 use crate::subscriber::{Ending, View};
 
 pub(super) enum Part<V: View> {
@@ -75,6 +76,27 @@ async fn followed<V: View>(
     }
 }
 
+/// Who has a session.
+enum Had {
+    Ours(Lease),
+    Theirs(Box<Found>),
+}
+
+/// Claims a session. An owner that ended before it made one is nobody to follow.
+async fn had(peers: &dyn Peers, id: &SessionId) -> Result<Had, LogError> {
+    for _ in 0..CLAIM_TRIES_MAX {
+        match peers.claim(id).await? {
+            Claim::Ours(lease) => return Ok(Had::Ours(lease)),
+            Claim::Theirs(owner) => {
+                if let Some(found) = Found::look(peers, id, owner).await? {
+                    return Ok(Had::Theirs(Box::new(found)));
+                }
+            }
+        }
+    }
+    Err(LogError::store(format!("session {id}"), "its owners change all the time"))
+}
+
 impl<V: View> Sessions<V> {
     pub(super) async fn part(
         &self,
@@ -83,11 +105,11 @@ impl<V: View> Sessions<V> {
     ) -> Result<Part<V>, CommandError> {
         let kit = &self.shared.kit;
         let lease = match (&kit.peers, birth.kept) {
-            (Some(peers), Kept::InStore) => match peers.claim(&birth.id).await? {
-                Claim::Ours(lease) => Some(lease),
-                Claim::Theirs(owner) => {
+            (Some(peers), Kept::InStore) => match had(&**peers, &birth.id).await? {
+                Had::Ours(lease) => Some(lease),
+                Had::Theirs(found) => {
                     let (kit, peers) = (kit.clone(), peers.clone());
-                    let follower = Follower::start(birth, kit, peers, owner, mailbox).await?;
+                    let follower = Follower::new(birth, kit, peers, *found, mailbox);
                     let counted = follower.meter().follows();
                     return Ok(Part::Follows(Box::new(follower), counted));
                 }

@@ -19,7 +19,7 @@ use crate::subscriber::View;
 /// Sessions of a fallen server that are taken over at once.
 const TAKEN_AT_ONCE_MAX: usize = 16;
 /// How often a session is claimed that its owner is just closing, and how long after each other.
-const CLAIM_TRIES_MAX: u32 = 100;
+pub(super) const CLAIM_TRIES_MAX: u32 = 100;
 const CLAIM_EVERY: Duration = Duration::from_millis(50);
 
 /// Whether a session is in use at another server.
