@@ -96,8 +96,9 @@ pub fn build(place: &Place) -> Result<(), String> {
 
 /// Sessions on a NATS server, which the default build knows nothing of.
 fn on_nats(place: &Place) -> Result<(), String> {
-    let test = ["test", "--package", "polyloop-agent", "--features", "nats"];
-    let which = ["--lib", "--test", "peers", "--", "log::", "peers::"];
+    let test = ["test", "--package", "polyloop-agent", "--features", "nats", "--lib"];
+    // Most of them wait for NATS servers to notice something.
+    let which = ["--test", "peers", "--", "--test-threads", "4", "log::", "peers::"];
     let mut tests = place.cargo(&[&test[..], &which].concat());
     show(tests.env("NATS_SERVER", place.nats_server()), CARGO_TIME_MAX)?;
     let build = ["build", "--package", "polyloop", "--features", "nats"];
