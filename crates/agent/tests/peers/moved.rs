@@ -3,7 +3,7 @@
 use polyloop_agent::peers::Peers as _;
 use polyloop_agent::subscriber::Ending;
 
-use super::stage::{Stage, until};
+use super::stage::{Replica, Stage, until};
 use crate::it::client::{APPROVE, CLIENT, Client};
 use crate::it::make::{id, who};
 use crate::it::rig::in_time;
@@ -39,12 +39,14 @@ async fn a_server_that_loses_a_session_while_it_opens_it_follows() {
     let opening = was.log.hold();
     let (handle, kind) = (was.handle("s"), was.kind);
     let coming = tokio::spawn(Client::attach(handle, kind));
-    was.until_it_has("s").await;
+    let is_owner = |at: &Replica, owner: Option<&Replica>| {
+        at.peers.owner(&id("s")).as_ref() == owner.map(|owner| owner.peers.here())
+    };
+    until("the claim to be heard of", || is_owner(&is, Some(&was))).await;
     was.peers.leave().await;
+    until("the fall to be heard of", || is_owner(&is, None)).await;
     let mut at_is = is.client("s").await;
-    is.until_it_has("s").await;
-    until("it to hear of that", || was.peers.owner(&id("s")).as_ref() == Some(is.peers.here()))
-        .await;
+    until("its loss to be heard of", || is_owner(&was, Some(&is))).await;
     opening.add_permits(100);
     in_time("the attachment", coming).await.unwrap().unwrap();
     // It opened the session behind the one that has it, which takes it back as it goes on.
