@@ -1,6 +1,7 @@
 //! The query of a URL: names and values, percent-decoded. The first of a name counts.
 
 use axum::http::Uri;
+use percent_encoding::percent_decode_str;
 
 pub struct Query {
     pairs: Vec<(String, String)>,
@@ -33,24 +34,9 @@ pub fn encode(text: &str) -> String {
     })
 }
 
-/// Percent-decoding; what is no valid escape or no UTF-8 stays visible.
+/// What is no valid escape or no UTF-8 stays visible.
 fn decode(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let hex = |at: usize| after.get(at).and_then(|b| char::from(*b).to_digit(16));
-        match (byte, hex(0), hex(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push((high * 16 + low) as u8);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

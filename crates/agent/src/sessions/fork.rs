@@ -5,7 +5,8 @@ use polyloop_session::wait::Who;
 use polyloop_session::{Seq, SessionId};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::{Asks, Handle, OPEN_TRIES_MAX, Sessions};
+use super::handle::{Asks, OPEN_TRIES_MAX};
+use super::{Handle, Sessions};
 use crate::actor::{CommandError, Kept, Request, UndoError, Undone};
 use crate::clock;
 use crate::log::{Fork, ForkedAt, Summary, TakenGrowth};

@@ -4,6 +4,7 @@
 //! told once for all servers, also for those that it hears of later.
 
 use async_nats::ConnectOptions;
+use percent_encoding::percent_decode_str;
 
 use super::Place;
 
@@ -27,23 +28,7 @@ fn login(server: &str) -> Option<(String, Option<String>)> {
 
 /// What an address cannot hold stands there as `%` and two digits.
 fn plain(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, behind)) = rest.split_first() {
-        let code = behind.get(..2).filter(|_| *first == b'%');
-        let code = code.and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &behind[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = behind;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -57,6 +42,7 @@ mod tests {
         assert_eq!(login("nats://me:word@a.example:4222"), pair("me", "word"));
         assert_eq!(login("tls://me:a%40b%3ac%25@a.example"), pair("me", "a@b:c%"));
         assert_eq!(login("nats://me:100%@a.example"), pair("me", "100%"));
+        assert_eq!(login("nats://me:1%+2@a.example"), pair("me", "1%+2"));
         assert_eq!(login("nats://me:a:b@a.example"), pair("me", "a:b"));
         assert_eq!(login("nats://word@a.example"), Some(("word".to_owned(), None)));
     }
