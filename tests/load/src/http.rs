@@ -46,12 +46,23 @@ impl<S: AsyncRead + Unpin> Reader<S> {
     }
 
     pub async fn body(&mut self, length: usize) -> io::Result<Vec<u8>> {
+        self.body_seen(length, <[u8]>::to_vec).await
+    }
+
+    /// What is found in a body, where it lies: a model is sent long ones.
+    pub async fn body_seen<T>(
+        &mut self,
+        length: usize,
+        look: impl FnOnce(&[u8]) -> T,
+    ) -> io::Result<T> {
         while self.held.len() < length {
             if !self.more().await? {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
-        Ok(self.take(length))
+        let seen = look(&self.held[..length]);
+        self.held.drain(..length);
+        Ok(seen)
     }
 
     /// The data of the next chunk; empty at the end of the body.

@@ -76,7 +76,8 @@ impl Connection {
         let mut reader = Reader::new(read);
         while let Some(head) = reader.head().await? {
             let arrived = now_ns();
-            let body = reader.body(http::content_length(&head)).await?;
+            let bytes = http::content_length(&head);
+            let script = reader.body_seen(bytes, Script::of).await?;
             if head.starts_with(b"GET") {
                 let text = serde_json::to_string(&self.gaps.take()).map_err(io::Error::other)?;
                 write.write_all(whole(&text).as_bytes()).await?;
@@ -85,20 +86,20 @@ impl Connection {
             if let Some(ended) = self.called().take() {
                 self.gaps.put(arrived.saturating_sub(ended));
             }
-            match Script::of(&body) {
+            match script {
                 Some(Script::Stream { number, .. }) if !self.is_new(number) => {
-                    write.write_all(&word(body.len())).await?;
+                    write.write_all(&word(bytes)).await?;
                 }
-                Some(Script::Stream { chunks, bytes, every_us: 0, .. }) => {
-                    burst(&mut write, chunks, bytes).await?;
+                Some(Script::Stream { chunks, bytes: each, every_us: 0, .. }) => {
+                    burst(&mut write, chunks, each).await?;
                 }
-                Some(Script::Stream { chunks, bytes, every_us, number }) => {
+                Some(Script::Stream { chunks, bytes: each, every_us, number }) => {
                     let every = Duration::from_micros(every_us);
                     let used = match number {
                         0 => Used::LITTLE,
-                        _ => Used { input: body.len(), output: chunks as usize * bytes },
+                        _ => Used { input: bytes, output: chunks as usize * each },
                     };
-                    paced(&mut write, chunks, bytes, every, used).await?;
+                    paced(&mut write, chunks, each, every, used).await?;
                 }
                 Some(Script::Tools { rounds, tool, done }) if done < rounds => {
                     write.write_all(&tool_call(done, tool)).await?;
