@@ -68,6 +68,10 @@ class Wire:
         self.steps.append({"out": text})
         return text
 
+    def attached(self):
+        """Waits until it surely is: nothing is read from a socket before."""
+        assert self.ws.ping().wait(WAIT_SECS), f"{self.opened['path']}: a ping is not answered"
+
     def close(self):
         self.ended = True
         self.ws.close()

@@ -63,6 +63,8 @@ class Everyone:
         self.agentloop = s.agentloop(session, **options)
         self.loom = watch(s, session, **options)
         self.chat = s.chat(f"/chat?session_id={session}", session, **options)
+        for wire in (self.agentloop.ws, self.chat.wire):
+            wire.attached()
 
     def turn(self, text):
         self.unified.say(text)
