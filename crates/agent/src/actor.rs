@@ -61,7 +61,7 @@ pub use spans::TARGET as SPAN_TARGET;
 pub use undo::{UndoError, Undone};
 
 use due::{Due, run_out};
-use flush::next_flushed;
+use flush::{flush_due, next_flushed};
 use performers::Performers;
 use request::Answered;
 
@@ -129,8 +129,11 @@ pub(crate) struct Actor<V: View> {
     turns: Vec<Seq>,
     last_at: Timestamp,
     audience: Audience<V>,
-    /// What was appended and is not safe yet, the oldest first; the audience holds what follows.
-    flushing: VecDeque<Flushing>,
+    /// What was appended and is not safe yet, the oldest first, and whether the audience holds what
+    /// follows from it.
+    flushing: VecDeque<(Flushing, flush::Shown)>,
+    /// When what was shown and not flushed must be.
+    flush_at: Option<Instant>,
     /// What has happened and nobody else knows.
     unwritten: record::Unwritten,
     tally: Tally,
@@ -202,6 +205,7 @@ impl<V: View> Actor<V> {
             last_at,
             audience,
             flushing: VecDeque::new(),
+            flush_at: None,
             unwritten: record::Unwritten::default(),
             tally: Tally::open(meter),
             spans: spans::Spans::default(),
@@ -351,11 +355,11 @@ impl<V: View> Actor<V> {
                     None => return Ok(()),
                 },
                 flushed = next_flushed(&mut self.flushing), if !self.flushing.is_empty() => {
-                    if flushed.is_ok() {
-                        // What waited for it is shown with it.
-                        self.write_out().await?;
-                    }
                     self.release(flushed)?;
+                }
+                () = flush_due(self.flush_at) => {
+                    self.flush_owed();
+                    continue;
                 }
                 Some(first) = self.performers.next(), if !self.performers.is_empty() => {
                     if !self.take_in(first).await? {
@@ -447,7 +451,7 @@ impl<V: View> Actor<V> {
         let queues = |event: &Event| matches!(event, Event::MessageQueued { .. });
         let at = events.iter().position(queues).map(|at| at as u64 + 1);
         let last = self.state.last_seq().0;
-        self.record(events).await?;
+        self.take(events).await;
         Ok(Recorded { message: at.map(|at| MessageId(Seq(last + at))) })
     }
 

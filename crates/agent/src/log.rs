@@ -99,7 +99,8 @@ pub const KEPT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 pub trait Writer: Send {
     /// Appends a batch in one write, or nothing of it. Refused unless the log ends at
     /// `expected_last`. Does not wait for the disk: the batch is in the log, and what is given says
-    /// when it is also safe. Until then nobody may be shown it, or anything that follows from it.
+    /// when it is also safe. Until then nobody may be shown it, or anything that follows from it;
+    /// where nothing is given it may be shown at once.
     fn append_ahead<'a>(
         &'a mut self,
         expected_last: Seq,
@@ -107,7 +108,13 @@ pub trait Writer: Send {
         flush: Flush,
     ) -> BoxFuture<'a, Result<Option<Flushing>, LogError>>;
 
-    /// The same; what is done is safe.
+    /// Begins to flush what was appended to be flushed soon, if nothing has flushed it since. It
+    /// was shown already, so nobody waits for it.
+    fn flush_owed(&mut self) -> Option<Flushing> {
+        None
+    }
+
+    /// The same as `append_ahead`; what is done is safe.
     fn append<'a>(
         &'a mut self,
         expected_last: Seq,
@@ -167,10 +174,14 @@ pub enum OpenMode {
 }
 
 /// Whether a batch must be on the disk, or only out of this process, before anyone sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Flush {
-    Disk,
+    #[default]
     Process,
+    /// Out of this process, and on the disk with the next batch that must be, or when `flush_owed`
+    /// is called.
+    Soon,
+    Disk,
 }
 
 /// A place in a session's lines; where the next page begins.

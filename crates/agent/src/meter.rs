@@ -198,6 +198,7 @@ impl Meter {
     pub(crate) fn appended(&self, flush: Flush, took: Duration) {
         let word = match flush {
             Flush::Disk => "disk",
+            Flush::Soon => "soon",
             Flush::Process => "process",
         };
         self.append_seconds.get_or_create(&[("flush", word)]).observe(took.as_secs_f64());

@@ -12,7 +12,7 @@ use polyloop_session::history::Prompt;
 use polyloop_session::item::{Fault, ItemKind, Opaque, Usage};
 
 use self::table::Card;
-use crate::tool::ToolSpec;
+use crate::tool::{ToolSpec, Words};
 
 pub mod anthropic;
 pub mod api;
@@ -80,7 +80,7 @@ impl Models for Only {
 
 pub struct Request {
     pub prompt: Prompt,
-    pub instructions: Text,
+    pub instructions: Words,
     /// Empty when the call may not propose any.
     pub tools: Arc<[ToolSpec]>,
 }

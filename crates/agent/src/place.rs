@@ -16,7 +16,7 @@ use rustix::fs::OFlags;
 use crate::memories::Memories;
 use crate::patch::Root;
 use crate::tool::bash::is_forbidden;
-use crate::tool::{Place, skills};
+use crate::tool::{Place, Words, skills};
 
 mod checked_out;
 
@@ -146,12 +146,12 @@ pub struct Instructions {
     /// The operator's own.
     pub own: Option<Text>,
     /// What was told last: sessions that are told the same share it.
-    pub last: Arc<Mutex<Text>>,
+    pub last: Arc<Mutex<Words>>,
 }
 
 impl Instructions {
     /// Read anew for each call, so that an edit of these files counts at once.
-    pub fn for_turn(&self, place: &Place) -> Text {
+    pub fn for_turn(&self, place: &Place) -> Words {
         let soul = told(place, "SOUL.md");
         let role = soul.as_deref().unwrap_or(&self.role);
         let mut parts = vec![role.trim().to_string(), self.rules.trim().to_string()];
@@ -187,8 +187,11 @@ fn facts(place: &Place, today: jiff::civil::Date) -> String {
 /// leads out of the folder, or to the server's own files, is not followed: what is told goes to
 /// the provider.
 fn told(place: &Place, name: &str) -> Option<String> {
-    let path = place.cwd.join(name);
     // Most folders have none, and where the name of nothing leads need not be found out.
+    if !place.has(name) {
+        return None;
+    }
+    let path = place.cwd.join(name);
     path.metadata().ok().filter(Metadata::is_file)?;
     let path = path.canonicalize().ok()?;
     let closed = is_forbidden(&path, place) || place.rules.closes(&path, &place.cwd);

@@ -100,10 +100,12 @@ pub(crate) struct Audience<V: View> {
     feed: Option<Feed>,
     /// What nobody may be told before something is safe, in order.
     held: VecDeque<Held<V>>,
+    /// Who is told behind what was made and is not sent yet.
+    answers: Vec<Box<Tell>>,
 }
 
 /// Tells somebody what came of a request, or why it cannot be known to be safe.
-type Tell = dyn FnOnce(Result<(), &Ending>) + Send;
+pub(crate) type Tell = dyn FnOnce(Result<(), &Ending>) + Send;
 
 enum Held<V: View> {
     /// What follows waits for one more thing to be safe.
@@ -134,8 +136,8 @@ impl<V: View> Lens<V> {
 
 impl<V: View> Audience<V> {
     pub(crate) fn new(meter: Arc<Meter>) -> Audience<V> {
-        let (lenses, feed, held) = (Vec::new(), None, VecDeque::new());
-        Audience { lenses, leaving: Arc::default(), meter, feed, held }
+        let (lenses, feed, held, answers) = (Vec::new(), None, VecDeque::new(), Vec::new());
+        Audience { lenses, leaving: Arc::default(), meter, feed, held, answers }
     }
 
     /// Other servers may follow, from now on.
@@ -208,16 +210,14 @@ impl<V: View> Audience<V> {
         if let Some(feed) = &mut self.feed {
             feed.deliver();
         }
+        self.answers.drain(..).for_each(|tell| tell(Ok(())));
     }
 
-    /// Tells somebody something, in its turn.
-    pub(crate) fn tell(&mut self, tell: impl FnOnce(Result<(), &Ending>) + Send + 'static) {
+    /// Tells somebody something, in its turn; it goes out with `deliver`.
+    pub(crate) fn tell(&mut self, tell: Box<Tell>) {
         match self.held.is_empty() {
-            true => {
-                self.deliver();
-                tell(Ok(()));
-            }
-            false => self.held.push_back(Held::Told(Box::new(tell))),
+            true => self.answers.push(tell),
+            false => self.held.push_back(Held::Told(tell)),
         }
     }
 

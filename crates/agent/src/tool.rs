@@ -162,6 +162,15 @@ pub struct Place {
 }
 
 impl Place {
+    /// Whether a path in the working directory leads to anything: one look, for names that most
+    /// folders do not have.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        match self.root.as_ref().filter(|root| root.path() == self.cwd) {
+            Some(root) => root.has(path),
+            None => self.cwd.join(path).exists(),
+        }
+    }
+
     /// The working directory, if it still is the one in which the turn began.
     pub(crate) fn root(&self) -> Result<Root, PatchError> {
         if let Some(root) = self.root.as_ref().filter(|root| root.path() == self.cwd) {

@@ -5,8 +5,8 @@
 The server runs on a disk that remembers what has reached it (../disk.py). It is killed at a random
 moment; then every file is cut to what was flushed, or somewhere behind it, and names that were not
 flushed are gone, or not: as a machine that loses its power leaves them. The next server must have
-everything that the documents call flushed: sessions, messages, answers, tool results, turn ends;
-no command may run twice; what is left of streamed text is a beginning of it.
+everything that the documents call flushed: sessions, messages that were said a moment ago, answers,
+tool results, turn ends; no command may run twice; what is left of streamed text is a beginning of it.
 """
 
 from __future__ import annotations
@@ -35,10 +35,12 @@ from user import Session  # noqa: E402
 SESSIONS = 6
 # A session goes through so many lives before a new one takes its place.
 SESSION_LIVES_MAX = 12
-LIFE_SECONDS = (0.05, 0.9)
+LIFE_SECONDS = (0.05, 1.2)
 CHECK_SECONDS_MAX = 30
 ANSWER_SECONDS_MAX = 60
 FAILURES_SHOWN_MAX = 12
+# A message is flushed some milliseconds after it was seen to be taken, on a machine that has much to do.
+FLUSHED_AFTER_SECONDS = 0.25
 # Names in a session's life never come again.
 NAMES_A_LIFE = 10_000
 
@@ -66,10 +68,11 @@ class Promised:
         self.user_inputs: set[str] = set()
         self.once: list[str] = []
 
-    def take(self, session: Session) -> None:
+    def take(self, session: Session, killed_at: float) -> None:
         """All of one life. What only reads, or was judged harmless, may begin unflushed."""
         self.lives += 1
-        self.user_inputs |= session.accepted
+        until = killed_at - FLUSHED_AFTER_SECONDS
+        self.user_inputs |= {said for said, at in session.accepted_at.items() if at < until}
         self.once += session.once
         for recorder in session.recorders:
             shown = [one.message for visit in recorder.visits for one in visit.shown]
@@ -125,13 +128,14 @@ class PowerRun:
         await asyncio.gather(*(s.connect(self.server.address, [Return.NEW]) for s in sessions))
         users = [asyncio.create_task(s.live(number, self.server.address)) for s in sessions]
         await asyncio.sleep(self.random.uniform(*LIFE_SECONDS))
+        killed_at = time.monotonic()
         self.server.kill()
         await self.server.gone()
         await asyncio.gather(*users)
         await asyncio.gather(*(r.disconnected() for s in sessions for r in s.recorders))
         processes.end(await processes.survivors(self.mark, set(), CHECK_SECONDS_MAX))
         for promised, session in zip(self.promised, sessions, strict=True):
-            promised.take(session)
+            promised.take(session, killed_at)
         if self.forgets:
             self.forget()
         lost_bytes, lost_names = self.disk.lose_power(self.random)

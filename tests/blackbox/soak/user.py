@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -42,6 +43,8 @@ class Session:
         self.age_cycles = 0
         # Messages whose turn this user saw begin.
         self.accepted: set[str] = set()
+        # When that was.
+        self.accepted_at: dict[str, float] = {}
         # Requests that were answered, by the server's life in which they were.
         self.answered: dict[str, int] = {}
         self.held: dict[str, int] = {}
@@ -76,6 +79,7 @@ class Session:
             # Others' messages may begin a turn too, in a session that queues.
             if not self.queues:
                 self.accepted.add(self._in_flight[1])
+                self.accepted_at[self._in_flight[1]] = time.monotonic()
             self._in_flight = None
 
     def lost(self, _held: Any) -> list[str]:

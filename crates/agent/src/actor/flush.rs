@@ -1,18 +1,32 @@
 //! What is on its way to the disk: nobody is told of it, or of what follows from it, before it is
-//! safe.
+//! safe. A message alone is shown before: it is flushed with whatever must be next, or soon.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::{Actor, Answered, CommandError, Flow};
-use crate::log::{Flushing, LogError};
+use crate::log::{Flush, Flushing, LogError};
 use crate::subscriber::{Ending, View};
+
+/// How long a message may wait for the flush of what follows from it, which then is its own.
+const FLUSH_SOON: Duration = Duration::from_millis(2);
+
+/// Whether what is flushed was shown before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    Already,
+    /// The audience holds it, and what follows from it.
+    Held,
+}
 
 impl<V: View> Actor<V> {
     /// Waits until everything that happened is safe, and tells of it.
     pub(super) async fn flushed(&mut self) -> Result<(), LogError> {
         self.write_out().await?;
+        self.flush_owed();
         while !self.flushing.is_empty() {
             let flushed = next_flushed(&mut self.flushing).await;
             self.release(flushed)?;
@@ -21,10 +35,26 @@ impl<V: View> Actor<V> {
     }
 
     pub(super) fn release(&mut self, flushed: Result<(), LogError>) -> Result<(), LogError> {
-        self.flushing.pop_front();
+        let shown = self.flushing.pop_front().map(|(_, shown)| shown);
         flushed?;
-        self.audience.release();
+        if shown == Some(Shown::Held) {
+            self.audience.release();
+        }
         Ok(())
+    }
+
+    /// What was written and shown is flushed with the next batch that must be, or soon.
+    pub(super) fn will_flush(&mut self, flush: Flush) {
+        if flush == Flush::Soon {
+            self.flush_at.get_or_insert_with(|| Instant::now() + FLUSH_SOON);
+        }
+    }
+
+    pub(super) fn flush_owed(&mut self) {
+        self.flush_at = None;
+        if let Some(flushing) = self.writer.flush_owed() {
+            self.flushing.push_back((flushing, Shown::Already));
+        }
     }
 
     /// What is held takes memory: where there is much of it, the session waits for its disk.
@@ -48,7 +78,7 @@ impl<V: View> Actor<V> {
             }
             Err(CommandError::Store(why) | CommandError::Failed(why)) => why,
             done => {
-                self.audience.tell(move |safe| {
+                self.tell(move |safe| {
                     let _ = reply.send(safe.map_err(not_safe).and(done));
                 });
                 return Ok(Flow::GoOn);
@@ -71,9 +101,19 @@ fn not_safe(ending: &Ending) -> CommandError {
 }
 
 /// When the oldest batch is safe.
-pub(super) async fn next_flushed(flushing: &mut VecDeque<Flushing>) -> Result<(), LogError> {
+pub(super) async fn next_flushed(
+    flushing: &mut VecDeque<(Flushing, Shown)>,
+) -> Result<(), LogError> {
     match flushing.front_mut() {
-        Some(oldest) => oldest.await,
+        Some((oldest, _)) => oldest.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// When what is owed to the disk must be flushed.
+pub(super) async fn flush_due(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
         None => std::future::pending().await,
     }
 }

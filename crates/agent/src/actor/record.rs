@@ -13,18 +13,21 @@ use polyloop_session::event::Level;
 use polyloop_session::policy::{Leave, Mode};
 use polyloop_session::{Event, Growth, LogEntry, Update};
 
+use super::flush::Shown;
 use super::{Actor, Kept, decisions, noted};
 use crate::log::{Flush, LogError, Occasion};
 use crate::perform::Performed;
-use crate::subscriber::View;
+use crate::subscriber::{Ending, Tell, View};
 use crate::tokens;
 
 /// What was applied and is not written down yet.
 #[derive(Default)]
 pub(super) struct Unwritten {
     entries: Vec<Arc<LogEntry>>,
-    /// Something in it must survive the machine.
-    to_disk: bool,
+    /// What it must survive.
+    flush: Flush,
+    /// Who is told once it is written.
+    told: Vec<Box<Tell>>,
     /// Nothing grows any more behind it.
     closes_growth: bool,
     ends_turn: bool,
@@ -45,7 +48,7 @@ impl<V: View> Actor<V> {
             seq = seq.next();
             let entry = Arc::new(LogEntry { seq, at, event });
             self.apply(&entry);
-            self.unwritten.to_disk |= must_reach_disk(&entry.event);
+            self.unwritten.flush = self.unwritten.flush.max(survives(&entry.event));
             self.unwritten.ends_turn |= matches!(entry.event, Event::TurnEnded { .. });
             self.unwritten.entries.push(entry);
         }
@@ -86,33 +89,63 @@ impl<V: View> Actor<V> {
         self.unwritten.asks = true;
     }
 
-    /// Writes down what was taken, once the model that it asks has been asked. Gives what came of
-    /// that at once. While the question is on its way to the disk nobody is shown what follows
-    /// from it: then that is written with whatever comes next.
-    pub(super) async fn settle(&mut self) -> Result<Option<Performed>, LogError> {
-        if std::mem::take(&mut self.unwritten.asks) && !self.unwritten.entries.is_empty() {
-            let performers = &mut self.performers;
-            let first = std::future::poll_fn(|cx| match performers.poll_next_unpin(cx) {
-                Poll::Ready(performed) => Poll::Ready(performed),
-                Poll::Pending => Poll::Ready(None),
-            })
-            .await;
-            if first.is_none() && !self.flushing.is_empty() && !self.unwritten.to_disk {
-                return Ok(None);
+    /// Tells somebody something once what was taken is written and safe.
+    pub(super) fn tell(&mut self, tell: impl FnOnce(Result<(), &Ending>) + Send + 'static) {
+        match self.unwritten.entries.is_empty() {
+            true => {
+                self.audience.tell(Box::new(tell));
+                self.audience.deliver();
             }
-            self.write_out().await?;
-            return Ok(first);
+            false => self.unwritten.told.push(Box::new(tell)),
         }
-        self.write_out().await?;
-        Ok(None)
+    }
+
+    /// Writes down and sends what was taken, once the model that it asks has been asked. Gives what
+    /// came of that at once: what it says first goes out with what it was asked.
+    pub(super) async fn settle(&mut self) -> Result<Option<Performed>, LogError> {
+        let mut first = None;
+        if std::mem::take(&mut self.unwritten.asks) && !self.unwritten.entries.is_empty() {
+            first = self.performed().await;
+            self.write_down().await?;
+            if first.is_none() {
+                // Whatever arrived meanwhile is seen when this thread has looked at its sockets.
+                tokio::task::yield_now().await;
+                first = self.performed().await;
+            }
+        }
+        if first.is_none() {
+            self.write_out().await?;
+        }
+        Ok(first)
+    }
+
+    /// What performers have ready.
+    async fn performed(&mut self) -> Option<Performed> {
+        let performers = &mut self.performers;
+        std::future::poll_fn(|cx| match performers.poll_next_unpin(cx) {
+            Poll::Ready(performed) => Poll::Ready(performed),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
     }
 
     /// Appends what was taken, then sends it.
     pub(super) async fn write_out(&mut self) -> Result<(), LogError> {
+        self.write_down().await?;
+        self.audience.deliver();
+        Ok(())
+    }
+
+    /// Appends what was taken. Whoever calls it sees to it that it is sent.
+    async fn write_down(&mut self) -> Result<(), LogError> {
         let unwritten = std::mem::take(&mut self.unwritten);
-        let Unwritten { entries, to_disk, closes_growth, ends_turn, asks } = unwritten;
+        let Unwritten { entries, flush, told, closes_growth, ends_turn, asks } = unwritten;
         self.unwritten.asks = asks;
-        self.append(&entries, to_disk).await?;
+        if let Err(error) = self.append(&entries, flush).await {
+            let ending = Ending::of(&error);
+            told.into_iter().for_each(|tell| tell(Err(&ending)));
+            return Err(error);
+        }
         if ends_turn {
             // Before anybody sees the end, and asks for what was said.
             self.tell_messages();
@@ -120,7 +153,11 @@ impl<V: View> Actor<V> {
         for entry in entries {
             self.audience.send(&Update::Logged(entry));
         }
-        self.audience.deliver();
+        told.into_iter().for_each(|tell| self.audience.tell(tell));
+        if closes_growth || ends_turn {
+            // Nobody waits for what is only tidied up.
+            self.audience.deliver();
+        }
         if closes_growth && self.live.is_empty() {
             self.writer.forget_growth().await?;
         }
@@ -130,15 +167,19 @@ impl<V: View> Actor<V> {
         Ok(())
     }
 
-    async fn append(&mut self, entries: &[Arc<LogEntry>], to_disk: bool) -> Result<(), LogError> {
+    async fn append(&mut self, entries: &[Arc<LogEntry>], flush: Flush) -> Result<(), LogError> {
         let Some(first) = entries.first() else { return Ok(()) };
-        let flush = if to_disk { Flush::Disk } else { Flush::Process };
         let begun = Instant::now();
         let flushing = self.writer.append_ahead(first.seq.before(), entries, flush).await?;
         self.kit.meter.appended(flush, begun.elapsed());
-        if let Some(flushing) = flushing {
-            self.flushing.push_back(flushing);
-            self.audience.hold();
+        match flushing {
+            Some(flushing) => {
+                // It flushes what came before it, too.
+                self.flush_at = None;
+                self.flushing.push_back((flushing, Shown::Held));
+                self.audience.hold();
+            }
+            None => self.will_flush(flush),
         }
         Ok(())
     }
@@ -148,7 +189,7 @@ impl<V: View> Actor<V> {
         if growths.is_empty() {
             return Ok(());
         }
-        self.write_out().await?;
+        self.write_down().await?;
         self.writer.grow(&growths).await?;
         for growth in growths {
             self.live.grow(&growth);
@@ -185,15 +226,16 @@ const NO_SANDBOX_TEXT: &str = "There is no sandbox on this machine, so full-auto
                                runs commands that may change something.";
 
 /// What people said, decided and were given must survive the machine, not only the process; and
-/// that a tool begins which may change something, or it would begin again.
-fn must_reach_disk(event: &Event) -> bool {
-    match event {
+/// that a tool begins which may change something, or it would begin again. What follows from a
+/// message may be shown meanwhile: only the message is lost with it.
+fn survives(event: &Event) -> Flush {
+    let must = match event {
+        Event::MessageQueued { .. } => return Flush::Soon,
         Event::SessionCreated { .. }
         | Event::SessionClosed { .. }
         | Event::SessionReopened { .. }
         | Event::ModeSet { .. }
         | Event::SettingSet { .. }
-        | Event::MessageQueued { .. }
         | Event::MessageDropped { .. }
         | Event::WaitSettled { .. }
         | Event::TurnStopping { .. }
@@ -204,5 +246,6 @@ fn must_reach_disk(event: &Event) -> bool {
         Event::SandboxRefused { .. } => true,
         Event::FilesTouched { .. } | Event::UndoStarted { .. } | Event::Undone { .. } => true,
         _ => false,
-    }
+    };
+    if must { Flush::Disk } else { Flush::Process }
 }

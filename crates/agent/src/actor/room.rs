@@ -7,7 +7,7 @@ use polyloop_session::{Limits, Text, TurnId};
 
 use super::Actor;
 use crate::subscriber::View;
-use crate::tool::Place;
+use crate::tool::{Place, Words};
 
 /// What was counted last, so that it is not counted again.
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub(super) struct Room {
     turn: Option<TurnId>,
     overhead: Option<(Text, Overhead)>,
     /// What is told in this very moment, read once for all that is asked in it.
-    told: Option<Text>,
+    told: Option<Words>,
 }
 
 impl<V: View> Actor<V> {
@@ -26,10 +26,11 @@ impl<V: View> Actor<V> {
             let place = self.place();
             let told = self.kit.instructions.for_turn(&place);
             self.room.told = Some(told.clone());
-            if self.room.overhead.as_ref().is_none_or(|(before, _)| *before != told) {
+            let told = told.text();
+            if self.room.overhead.as_ref().is_none_or(|(before, _)| before != told) {
                 let tools = self.kit.tools.clone();
                 let overhead = self.kit.tokens.overhead(told.clone(), tools).await;
-                self.room.overhead = Some((told, overhead));
+                self.room.overhead = Some((told.clone(), overhead));
             }
             self.room.turn = Some(turn);
         }
@@ -42,7 +43,7 @@ impl<V: View> Actor<V> {
     }
 
     /// What the model is told that is asked now.
-    pub(super) fn instructions(&mut self, place: &Place) -> Text {
+    pub(super) fn instructions(&mut self, place: &Place) -> Words {
         let told = self.room.told.take();
         told.unwrap_or_else(|| self.kit.instructions.for_turn(place))
     }

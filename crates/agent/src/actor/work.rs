@@ -204,11 +204,12 @@ impl<V: View> Actor<V> {
     pub(super) async fn take_in(&mut self, first: Performed) -> Result<bool, LogError> {
         let mut growths: Vec<Growth> = Vec::new();
         let mut performed = Some(first);
-        let (mut taken, mut reported) = (0, false);
+        let (mut taken, mut reported, mut heard) = (0, false, false);
         while let Some(one) = performed.take() {
+            let opens = matches!(one, Performed::Report(Report::BlockStarted { .. }));
             match one {
                 Performed::Grew { call, block, stream, text } => {
-                    self.tally.hears(call);
+                    heard |= self.tally.hears(call);
                     let item = self.state.turn().and_then(|turn| turn.item_of(call, block));
                     self.more(&mut growths, item, stream, text);
                 }
@@ -234,12 +235,17 @@ impl<V: View> Actor<V> {
                 }
             }
             taken += 1;
-            // What one alone has ready it has given already.
-            if taken < REPORTS_TOGETHER_MAX && self.performers.len() > 1 {
+            // What one alone has ready it has given already, but for the first words of a block.
+            if taken < REPORTS_TOGETHER_MAX && (self.performers.len() > 1 || opens) {
                 performed = self.performers.next().now_or_never().flatten();
             }
         }
         self.grow(growths).await?;
+        if heard {
+            // Whoever waits for it may wait for this core, too, while the rest of an answer that
+            // came whole is written down.
+            std::thread::yield_now();
+        }
         Ok(reported)
     }
 

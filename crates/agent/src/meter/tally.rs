@@ -68,20 +68,21 @@ impl Tally {
         self.silent.push(call);
     }
 
-    /// Something came of a call. For all but the first of it this is nothing.
+    /// Something came of a call; true when it is the first of it. For all that follows this is
+    /// nothing.
     #[inline]
-    pub(crate) fn hears(&mut self, call: CallId) {
-        if !self.silent.is_empty() {
-            self.hears_first(call);
-        }
+    pub(crate) fn hears(&mut self, call: CallId) -> bool {
+        !self.silent.is_empty() && self.hears_first(call)
     }
 
-    fn hears_first(&mut self, call: CallId) {
-        let Some(at) = self.silent.iter().position(|silent| *silent == call) else { return };
+    fn hears_first(&mut self, call: CallId) -> bool {
+        let silent = self.silent.iter().position(|silent| *silent == call);
+        let Some(at) = silent else { return false };
         self.silent.swap_remove(at);
         if let Some(asked) = self.calls.get(&call) {
             asked.model.first_seconds.observe(asked.begun.elapsed().as_secs_f64());
         }
+        true
     }
 
     /// To be called before the event is applied, while what it ends is still known.

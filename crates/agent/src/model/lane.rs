@@ -6,11 +6,12 @@
 //! the stack and taken from there, so that a lane takes no memory while it waits. Follows no
 //! redirect, unpacks nothing, and sends nothing twice.
 
+use std::collections::HashMap;
 use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::http::Proxies;
 use crate::rails::{Each, Slot};
-use connect::{Connector, Made};
+use connect::{Connector, Made, Through};
 use framing::Framing;
 use idle::Idle;
 
@@ -33,6 +34,8 @@ mod idle;
 const READ_BYTES_MAX: usize = 16 * 1024;
 /// What may still come behind an answer that is over before its lane is given up.
 const REST_BYTES_MAX: usize = 64 * 1024;
+/// Addresses that are known; whoever has more looks them up anew.
+const ADDRESSES_MAX: usize = 64;
 /// For that rest.
 const REST_TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -42,8 +45,20 @@ pub struct Lanes(Arc<Shared>);
 
 struct Shared {
     connector: Connector,
+    /// By their text: it is the same with every call of a model.
+    addresses: Mutex<HashMap<String, Arc<Address>>>,
     /// Those that nobody uses.
     idle: Each<Idle>,
+}
+
+/// Where a request goes, and how: what a URL comes to.
+struct Address {
+    uri: Uri,
+    /// Which lanes lead there.
+    to: Arc<str>,
+    through: Through,
+    /// How the head of each request to it begins.
+    head: Vec<u8>,
 }
 
 /// What went wrong on a lane; the text is for people.
@@ -100,7 +115,8 @@ pub enum More {
 
 impl Lanes {
     pub fn new(proxies: &Proxies) -> Lanes {
-        Lanes(Arc::new(Shared { connector: Connector::new(proxies), idle: Each::default() }))
+        let (connector, addresses) = (Connector::new(proxies), Mutex::default());
+        Lanes(Arc::new(Shared { connector, addresses, idle: Each::default() }))
     }
 
     /// Reads the machine's certificates beside whatever else is done, so that nobody has to wait.
@@ -116,18 +132,16 @@ impl Lanes {
         headers: &HeaderMap,
         body: &[u8],
     ) -> Result<Answer, Trouble> {
-        let uri = uri(url)?;
-        let to: Arc<str> = format!("{}://{}", scheme(&uri), authority(&uri)).into();
+        let address = self.address(url)?;
         let slot = Slot::here();
         let idle = self.0.idle.get_or_init(slot, Idle::default);
-        let through = self.0.connector.through(&uri);
-        let head = head::written(&uri, headers, body.len(), &through);
-        let mut lane = match idle.take(&to) {
+        let head = head::written(&address.head, headers, body.len());
+        let mut lane = match idle.take(&address.to) {
             Some(lane) => lane,
-            None => self.connect(&uri, through).await?,
+            None => self.connect(&address).await?,
         };
         let got = head::exchange(&mut lane, &head, body).await?;
-        let home = got.again.then(|| Home { lanes: self.clone(), slot, to });
+        let home = got.again.then(|| Home { lanes: self.clone(), slot, to: address.to.clone() });
         let mut body = Body { lane: Some(lane), framing: got.framing, early: got.early, home };
         if body.framing.is_over() {
             body.over();
@@ -135,7 +149,26 @@ impl Lanes {
         Ok(Answer { status: got.status, headers: got.headers, body })
     }
 
-    async fn connect(&self, uri: &Uri, through: connect::Through) -> Result<Lane, Trouble> {
+    fn address(&self, url: &str) -> Result<Arc<Address>, Trouble> {
+        let known = || self.0.addresses.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(address) = known().get(url) {
+            return Ok(address.clone());
+        }
+        let uri = uri(url)?;
+        let to = format!("{}://{}", scheme(&uri), authority(&uri)).into();
+        let through = self.0.connector.through(&uri);
+        let head = head::begun(&uri, &through);
+        let address = Arc::new(Address { uri, to, through, head });
+        let mut known = known();
+        if known.len() >= ADDRESSES_MAX {
+            known.clear();
+        }
+        known.insert(url.to_owned(), address.clone());
+        Ok(address)
+    }
+
+    async fn connect(&self, address: &Address) -> Result<Lane, Trouble> {
+        let Address { uri, through, .. } = address;
         if through.needs_tls(uri) && !self.0.connector.has_tls() {
             let this = self.clone();
             let made = tokio::task::spawn_blocking(move || this.0.connector.tls().map(drop)).await;

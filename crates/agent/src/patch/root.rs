@@ -97,6 +97,11 @@ impl Root {
         Ok(Self(Arc::new(Inner { path, named, handle, id: FileId::of(&stat) })))
     }
 
+    /// Whether a path in it leads to anything; links are followed.
+    pub(crate) fn has(&self, path: &str) -> bool {
+        rustix::fs::statat(&self.0.handle, path, AtFlags::empty()).is_ok()
+    }
+
     /// Its path without links, as it was when it was opened.
     pub fn path(&self) -> &Path {
         &self.0.path

@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use super::{Performed, guarded, judge, refused};
 use crate::gate::{Behind, Gate, Permit, behind};
 use crate::model::{CUT_CODE, CUT_TEXT, Chunk, Failure, Model, Request, Stop};
-use crate::tool::{self, Place, ToolSpec};
+use crate::tool::{self, Place, ToolSpec, Words};
 
 /// Texts, pieces of reasoning and tool calls in one answer.
 pub const ANSWER_BLOCKS_MAX: usize = 1_024;
@@ -55,7 +55,7 @@ pub struct Asked {
     /// How long to wait first.
     pub delay: Duration,
     pub prompt: Prompt,
-    pub instructions: Text,
+    pub instructions: Words,
     pub tools: Arc<[ToolSpec]>,
     pub place: Arc<Place>,
     pub stop: CancellationToken,
@@ -255,6 +255,10 @@ impl Asking {
     async fn with_more(&mut self, stream: Stream, block: u32, text: Text) -> Text {
         let (now, before) = (Instant::now(), self.came_at);
         self.came_at = Some(now);
+        if before.is_none() {
+            // The first words wait for nothing.
+            return text;
+        }
         let fast = before.is_some_and(|before| now.duration_since(before) <= TOGETHER_TIME_MAX);
         let mut joined: Option<String> = None;
         for _ in 0..CHUNKS_TOGETHER_MAX {

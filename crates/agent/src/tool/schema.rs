@@ -1,10 +1,11 @@
-//! What a tool says of itself, and what its arguments look like, as JSON that is written once: it
-//! goes into every request of every session.
+//! What a tool says of itself, what its arguments look like, and what models are told before a
+//! conversation, as JSON that is written once: it goes into every request of every session.
 
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use polyloop_session::Text;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -52,14 +53,28 @@ impl fmt::Debug for Schema {
 /// A text that is at hand as JSON too. Cheap to clone and to write.
 #[derive(Clone)]
 pub struct Words {
-    text: &'static str,
+    text: Text,
     json: Arc<RawValue>,
 }
 
-impl From<&'static str> for Words {
-    fn from(text: &'static str) -> Words {
+impl Words {
+    pub fn text(&self) -> &Text {
+        &self.text
+    }
+}
+
+impl<T: Into<Text>> From<T> for Words {
+    fn from(text: T) -> Words {
+        let text = text.into();
         // A text can always be written.
-        Words { text, json: to_raw_value(text).unwrap_or_default().into() }
+        let json = to_raw_value(&*text).unwrap_or_default().into();
+        Words { text, json }
+    }
+}
+
+impl Default for Words {
+    fn default() -> Words {
+        "".into()
     }
 }
 
@@ -67,7 +82,7 @@ impl Deref for Words {
     type Target = str;
 
     fn deref(&self) -> &str {
-        self.text
+        &self.text
     }
 }
 
@@ -85,6 +100,6 @@ impl PartialEq for Words {
 
 impl fmt::Debug for Words {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.text, f)
+        fmt::Debug::fmt(&*self.text, f)
     }
 }

@@ -161,7 +161,7 @@ fn list(place: &Place, max: usize) -> (Vec<String>, usize) {
     let mut found: Vec<(String, String, &str)> = Vec::new();
     for directory in DIRECTORIES {
         // Most folders have none, and every turn asks.
-        if !place.cwd.join(directory).is_dir() {
+        if !place.has(directory) || !place.cwd.join(directory).is_dir() {
             continue;
         }
         let Ok(target) = Target::find(directory, place, Names::Any, Links::FollowInside) else {

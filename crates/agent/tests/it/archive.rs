@@ -8,7 +8,7 @@ use polyloop_agent::actor::CommandError;
 use polyloop_agent::log::{Flush, Log, OpenMode};
 use polyloop_agent::sessions::{Archived, Sessions};
 use polyloop_agent::todos::Todos;
-use polyloop_session::{Seq, Timestamp, WaitRef};
+use polyloop_session::{Refusal, Seq, Timestamp, WaitRef};
 
 use super::client::{APPROVE, CLIENT, Client};
 use super::make::{approve, entry, id, interrupt, queued, send, settle, who};
@@ -134,6 +134,10 @@ async fn no_message_is_lost_to_an_archiving() {
                 Ok(_) => taken += 1,
                 // Put away again and again under its hands: it was not done, and says so.
                 Err(CommandError::Store(_) | CommandError::Failed(_) | CommandError::Moved) => {}
+                // It speaks faster than turns end.
+                Err(CommandError::Refused(Refusal::QueueFull { .. })) => {
+                    tokio::task::yield_now().await;
+                }
                 Err(CommandError::Refused(refusal)) => panic!("{refusal}"),
             }
         }

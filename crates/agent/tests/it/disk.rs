@@ -208,8 +208,9 @@ const ITEM: ItemId = ItemId(Seq(1));
 impl Life<'_> {
     /// `None` when something failed, and the session must be opened anew.
     async fn operation(&mut self) -> Option<()> {
-        match self.dice.below(8) {
+        match self.dice.below(9) {
             0..=3 => self.append().await,
+            8 => self.flush_owed().await,
             4 | 5 => self.grow().await,
             6 => {
                 self.written.grown_is_sure = false;
@@ -229,13 +230,20 @@ impl Life<'_> {
         let last = self.written.all.len() as u64;
         let count = 1 + self.dice.below(3);
         let batch: Vec<_> = (last + 1..=last + count).map(|seq| self.entry(seq)).collect();
-        let flush = if self.dice.below(2) == 0 { Flush::Disk } else { Flush::Process };
+        let flush = [Flush::Disk, Flush::Process, Flush::Soon][self.dice.below(3) as usize];
         self.written.all.extend(batch.iter().cloned());
         self.opened.writer.append(Seq(last), &batch, flush).await.ok()?;
         self.written.sure = self.written.all.len();
         if flush == Flush::Disk {
             self.written.flushed = self.written.sure;
         }
+        Some(())
+    }
+
+    async fn flush_owed(&mut self) -> Option<()> {
+        let Some(flushing) = self.opened.writer.flush_owed() else { return Some(()) };
+        flushing.await.ok()?;
+        self.written.flushed = self.written.sure;
         Some(())
     }
 

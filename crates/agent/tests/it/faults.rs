@@ -36,6 +36,9 @@ struct Shared {
     writers: watch::Sender<usize>,
     /// Nothing becomes safe for now.
     holds_flushes: watch::Sender<bool>,
+    /// Flushes that were owed, and begun.
+    owed_flushes: watch::Sender<usize>,
+    owed_flush_fails: AtomicBool,
     kept: Mutex<HashMap<SessionId, Kept>>,
 }
 
@@ -112,6 +115,8 @@ impl Faulty {
             misused: AtomicUsize::new(0),
             writers: watch::Sender::new(0),
             holds_flushes: watch::Sender::new(false),
+            owed_flushes: watch::Sender::new(0),
+            owed_flush_fails: AtomicBool::new(false),
             kept: Mutex::default(),
         };
         Arc::new(Faulty { inner, shared: Arc::new(shared) })
@@ -125,6 +130,17 @@ impl Faulty {
     /// Whether what must reach the disk waits on its way there.
     pub fn hold_flushes(&self, hold: bool) {
         self.shared.holds_flushes.send_replace(hold);
+    }
+
+    /// The next flush that is owed fails.
+    pub fn break_owed_flush(&self) {
+        self.shared.owed_flush_fails.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits until what was shown before it was flushed is being flushed.
+    pub async fn until_owed_flushes(&self, count: usize) {
+        let mut owed = self.shared.owed_flushes.subscribe();
+        in_time("a flush that is owed", owed.wait_for(|begun| *begun >= count)).await.unwrap();
     }
 
     /// Breaks the write with that number.
@@ -244,7 +260,8 @@ impl Log for Faulty {
             lock(&self.shared.kept).insert(id.clone(), kept);
             self.shared.writers.send_modify(|open| *open += 1);
             let (id, shared) = (id.clone(), self.shared.clone());
-            let writer = Box::new(FaultyWriter { inner: Some(writer), id, shared, dead: false });
+            let (inner, dead, owes_flush) = (Some(writer), false, false);
+            let writer = Box::new(FaultyWriter { inner, id, shared, dead, owes_flush });
             Ok(Some(Opened { writer, folded, live }))
         }
         .boxed()
@@ -320,9 +337,21 @@ struct FaultyWriter {
     id: SessionId,
     shared: Arc<Shared>,
     dead: bool,
+    owes_flush: bool,
 }
 
 impl FaultyWriter {
+    /// What becomes safe when flushes are not held any more.
+    fn held(&self, flushing: Option<Flushing>) -> Flushing {
+        let mut holds = self.shared.holds_flushes.subscribe();
+        let held = async move {
+            // Nobody holds anything any more when the log is gone.
+            let _ = holds.wait_for(|holds| !*holds).await;
+            flushing.unwrap_or_else(|| std::future::ready(Ok(())).boxed()).await
+        };
+        held.boxed()
+    }
+
     fn before(&mut self, op: Op<'_>) -> Result<Option<Break>, LogError> {
         if self.dead {
             self.shared.misused.fetch_add(1, Ordering::SeqCst);
@@ -368,18 +397,26 @@ impl Writer for FaultyWriter {
             let flushing = self.inner().append_ahead(expected_last, entries, flush).await?;
             self.note(|kept| kept.last = entries.last().map_or(kept.last, |entry| entry.seq));
             self.after(broken)?;
-            let mut holds = self.shared.holds_flushes.subscribe();
-            if flush == Flush::Process || !*holds.borrow() {
-                return Ok(flushing);
+            self.owes_flush = flush == Flush::Soon || self.owes_flush && flush != Flush::Disk;
+            match flush == Flush::Disk && *self.shared.holds_flushes.borrow() {
+                true => Ok(Some(self.held(flushing))),
+                false => Ok(flushing),
             }
-            let held = async move {
-                // Nobody holds anything any more when the log is gone.
-                let _ = holds.wait_for(|holds| !*holds).await;
-                flushing.unwrap_or_else(|| std::future::ready(Ok(())).boxed()).await
-            };
-            Ok(Some(held.boxed()))
         }
         .boxed()
+    }
+
+    fn flush_owed(&mut self) -> Option<Flushing> {
+        if !std::mem::take(&mut self.owes_flush) {
+            return None;
+        }
+        let flushing = self.inner().flush_owed();
+        self.shared.owed_flushes.send_modify(|begun| *begun += 1);
+        if self.shared.owed_flush_fails.swap(false, Ordering::SeqCst) {
+            self.dead = true;
+            return Some(std::future::ready(Err(How::Error.happen())).boxed());
+        }
+        Some(self.held(flushing))
     }
 
     fn grow<'a>(&'a mut self, growths: &'a [Growth]) -> BoxFuture<'a, Result<(), LogError>> {

@@ -75,7 +75,7 @@ impl Noted {
 
     /// What the last call was told before the conversation.
     pub fn instructions(&self) -> Text {
-        self.0.lock().unwrap().last().expect("it was never asked").instructions.clone()
+        self.0.lock().unwrap().last().expect("it was never asked").instructions.text().clone()
     }
 
     /// What the last call's prompt ends with: a tool's result, and whether it is an error.

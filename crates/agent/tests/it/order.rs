@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use polyloop_agent::log::{Flush, Log, OpenMode};
 use polyloop_session::policy::{Leave, Mode};
 use polyloop_session::{Event, Growth, Update};
@@ -13,6 +12,7 @@ use polyloop_session::{Event, Growth, Update};
 use super::client::Client;
 use super::faults::{Kept, Op};
 use super::make::{id, who};
+use super::model::Strings;
 use super::rig::{Rig, Setup, files, in_time, read_all, stop, temp_dir};
 use super::story::{self, COUNTED};
 use super::view::Kind;
@@ -104,8 +104,8 @@ async fn check_copy(dir: &Path, update: &Update) {
     }
 }
 
-/// What people said, decided and were given is on the disk before anyone sees it; what a model can
-/// say again need not be.
+/// What people decided and were given is on the disk before anyone sees it, what they said soon
+/// after; what a model can say again need not be.
 #[tokio::test]
 async fn words_decisions_results_and_ends_reach_the_disk() {
     let rig = Rig::offline();
@@ -122,11 +122,11 @@ async fn words_decisions_results_and_ends_reach_the_disk() {
     });
     story::tell(&mut rig.client("s").await).await.unwrap();
     let batches = batches.lock().unwrap();
-    let mut flushed = 0;
+    let (mut flushed, mut soon) = (0, 0);
     for (flush, events) in &*batches {
+        let said = events.iter().any(|event| matches!(event, Event::MessageQueued { .. }));
         let must = events.iter().any(|event| match event {
             Event::SessionCreated { .. }
-            | Event::MessageQueued { .. }
             | Event::WaitSettled { .. }
             | Event::SessionClosed { .. }
             | Event::SessionReopened { .. }
@@ -142,10 +142,17 @@ async fn words_decisions_results_and_ends_reach_the_disk() {
             Event::ItemCompleted { result, .. } => result.is_some(),
             _ => false,
         });
-        assert_eq!(*flush == Flush::Disk, must, "{events:?}");
+        let wanted = match (must, said) {
+            (true, _) => Flush::Disk,
+            (false, true) => Flush::Soon,
+            (false, false) => Flush::Process,
+        };
+        assert_eq!(*flush, wanted, "{events:?}");
         flushed += usize::from(must);
+        soon += usize::from(*flush == Flush::Soon);
     }
     assert!(flushed > 10 && flushed < batches.len() / 2, "{flushed} of {}", batches.len());
+    assert!(soon > 3, "{soon} messages");
 }
 
 /// The events that were appended, as they come.
@@ -171,11 +178,15 @@ async fn until(events: &Mutex<Vec<Event>>, is: fn(&Event) -> bool) {
     .await;
 }
 
+fn began(event: &Event) -> bool {
+    matches!(event, Event::ToolStarted { .. })
+}
+
 fn has_ended(client: &Client) -> bool {
     client.count(|event| matches!(event, Event::TurnEnded { .. })) > 0
 }
 
-/// Nobody sees anything of it, not even that the message was taken.
+/// Nobody sees what came of it.
 #[tokio::test]
 async fn what_only_reads_does_not_wait_for_the_disk() {
     let rig = Rig::offline();
@@ -184,16 +195,13 @@ async fn what_only_reads_does_not_wait_for_the_disk() {
     let events = appended(&rig);
     rig.log.hold_flushes(true);
     let script = format!("tool: read {{\"path\": \"{COUNTED}\"}}\nsay: done");
-    let ends = until(&events, |event| matches!(event, Event::TurnEnded { .. }));
-    tokio::select! {
-        _ = client.send(&script) => panic!("told before it was safe"),
-        () = ends => {}
-    }
-    assert_eq!(
-        client.subscription.next().now_or_never().map(drop),
-        None,
-        "shown before it was safe"
-    );
+    client.send(&script).await.unwrap();
+    until(&events, |event| matches!(event, Event::TurnEnded { .. })).await;
+    client.until("the call", |client| client.count(began) > 0).await.unwrap();
+    let came = |client: &Client| client.count(|e| matches!(e, Event::ItemCompleted { .. })) > 0;
+    // Time in which it could be shown.
+    let shown = client.until("what came of it", came);
+    assert!(tokio::time::timeout(Duration::from_millis(100), shown).await.is_err());
     rig.log.hold_flushes(false);
     client.until("the end of the turn", has_ended).await.unwrap();
     assert!(client.texts().contains(&"done"), "{:?}", client.texts());
@@ -205,13 +213,8 @@ async fn what_changes_something_waits_for_the_disk() {
     let mut client = rig.client("s").await;
     let events = appended(&rig);
     rig.log.hold_flushes(true);
-    let begins = until(&events, |event| matches!(event, Event::ToolStarted { .. }));
-    tokio::select! {
-        _ = client.send("tool: write_file {\"path\": \"new\", \"content\": \"x\"}") => {
-            panic!("told before it was safe")
-        }
-        () = begins => {}
-    }
+    client.send("tool: write_file {\"path\": \"new\", \"content\": \"x\"}").await.unwrap();
+    until(&events, began).await;
     // Time in which it could do what it must not.
     tokio::time::sleep(Duration::from_millis(100)).await;
     let last = events.lock().unwrap().last().cloned();
@@ -220,4 +223,44 @@ async fn what_changes_something_waits_for_the_disk() {
     rig.log.hold_flushes(false);
     client.until("the end of the turn", has_ended).await.unwrap();
     assert_eq!(std::fs::read(rig.dir.path().join("new")).unwrap(), b"x");
+}
+
+/// A disk that takes its time keeps nobody from reading what a model says.
+#[tokio::test]
+async fn what_follows_from_a_message_is_shown_while_it_is_flushed() {
+    let (model, strings) = Strings::new();
+    let rig = Rig::new(|setup| setup.model(model));
+    let hand = strings.hand();
+    let mut client = rig.client("s").await;
+    rig.log.hold_flushes(true);
+    client.send("go").await.unwrap();
+    hand.begin();
+    hand.say("one ");
+    client.until("a word", |c| c.was_shown("one ")).await.unwrap();
+    // Nothing else asks for a flush: it comes by itself.
+    rig.log.until_owed_flushes(1).await;
+    hand.say("two ");
+    client.until("another word", |c| c.was_shown("two ")).await.unwrap();
+    let events = appended(&rig);
+    hand.finish();
+    // The end of a turn waits for everything before it.
+    until(&events, |event| matches!(event, Event::TurnEnded { .. })).await;
+    assert!(!has_ended(&client));
+    rig.log.hold_flushes(false);
+    client.until("the end of the turn", has_ended).await.unwrap();
+}
+
+/// Who leaves is flushed first.
+#[tokio::test]
+async fn a_message_that_waits_is_flushed_when_the_session_ends() {
+    let (model, strings) = Strings::new();
+    let rig = Rig::new(|setup| setup.model(model));
+    let hand = strings.hand();
+    let mut client = rig.client("s").await;
+    client.send("go").await.unwrap();
+    hand.begin();
+    rig.log.until_owed_flushes(1).await;
+    client.send("and then").await.unwrap();
+    rig.sessions.close().await;
+    rig.log.until_owed_flushes(2).await;
 }

@@ -120,7 +120,8 @@ async fn a_view_that_panics_ends_its_session_alone() {
         assert!(!matches!(update, Update::Logged(entry) if is_turn(&entry.event)), "a bug");
     });
     let mut unlucky = Client::attach(rig.handle("s"), broken).await.unwrap();
-    assert!(client.try_command(send("say: lost")).await.is_ok());
+    // It was kept, but nobody is left to say so.
+    assert!(matches!(client.try_command(send("say: lost")).await, Err(CommandError::Store(_))));
     assert!(matches!(client.until_end().await, Ending::Failed(_)));
     assert!(matches!(unlucky.until_end().await, Ending::Failed(_)));
     rig.log.until_writers(1).await;

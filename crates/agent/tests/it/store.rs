@@ -35,6 +35,10 @@ fn is_message(event: &Event) -> bool {
     matches!(event, Event::MessageQueued { .. })
 }
 
+fn starts_item(event: &Event) -> bool {
+    matches!(event, Event::ItemStarted { .. })
+}
+
 fn why(done: Result<Recorded, CommandError>) -> String {
     match done {
         Err(CommandError::Store(why) | CommandError::Failed(why)) => why,
@@ -100,7 +104,7 @@ async fn a_failed_flush_is_final_for_its_writer() {
         _ => None,
     });
     let opens = rig.log.opens();
-    why(client.try_command(send("say: lost")).await);
+    why(client.try_command(Command::SetMode { mode: Mode::AutoEdit, by: who() }).await);
     assert!(matches!(client.until_end().await, Ending::Failed(_)));
     assert_eq!(rig.log.opens(), opens, "it is opened anew when it is used, not before");
     drop(rig.client("s").await);
@@ -108,18 +112,40 @@ async fn a_failed_flush_is_final_for_its_writer() {
     check_works(&rig, &mut other).await;
 }
 
+/// What was shown before it was flushed is not taken back, but the session takes nothing more.
+#[tokio::test]
+async fn a_flush_that_was_owed_and_fails_ends_the_session() {
+    let (model, strings) = Strings::new();
+    let rig = Rig::new(|setup| setup.model(model));
+    let hand = strings.hand();
+    let mut client = rig.client("s").await;
+    rig.log.break_owed_flush();
+    client.send("go").await.unwrap();
+    hand.begin();
+    match client.until_end().await {
+        Ending::Failed(why) => assert!(why.contains(BROKEN), "{why}"),
+        ending => panic!("{ending:?}"),
+    }
+    assert!(client.entries.iter().any(|entry| is_message(&entry.event)));
+    rig.log.until_writers(0).await;
+    assert_eq!(rig.log.misused(), 0);
+    let kept = read_all(&*rig.log, &id("s")).await;
+    assert_eq!(kept, client.entries);
+}
+
 #[tokio::test]
 async fn a_store_that_fails_after_the_answer_ends_the_session_too() {
     for broken in BREAKS {
         let rig = Rig::offline();
         let (mut client, mut other) = (rig.client("s").await, rig.client("other").await);
-        rig.log.break_when(move |write| {
-            let starts = appends(write, |event| matches!(event, Event::TurnStarted { .. }));
-            starts.then_some(broken)
-        });
-        assert!(client.try_command(send("say: lost")).await.is_ok(), "it was kept");
+        rig.log.break_when(move |write| appends(write, starts_item).then_some(broken));
+        let told = client.try_command(send("say: lost")).await;
+        // Where nobody is left to tell what was kept, it is seen by whoever comes back.
+        assert!(told.is_ok() || broken.how == How::Panic, "{broken:?}: {told:?}");
         assert!(matches!(client.until_end().await, Ending::Failed(_)));
-        assert!(is_message(&client.entries.last().unwrap().event));
+        let kept = read_all(&*rig.log, &id("s")).await;
+        assert!(kept.iter().any(|entry| is_message(&entry.event)));
+        assert!(!client.entries.iter().any(|entry| starts_item(&entry.event)));
         check_works(&rig, &mut other).await;
     }
 }

@@ -176,9 +176,9 @@ fn told() {
     add(&ground, ".polyloop/skills/ship.md", "---\ndescription: Ships\u{200b} it\n---\n");
     add(&ground, ".loom/skills/test/SKILL.md", "# How to test\n");
     let with = instructions.for_turn(&ground.place);
-    assert!(with.starts_with(without.trim_end()), "{with}");
+    assert!(with.starts_with(without.trim_end()), "{with:?}");
     let lines = "when it fits the task:\n- ship: Ships\\u{200b} it\n- test: How to test\n";
-    assert!(with.ends_with(lines), "{with}");
+    assert!(with.ends_with(lines), "{with:?}");
     assert_eq!(instructions.for_turn(&ground.place), with, "byte by byte the same");
     for n in 0..60 {
         add(&ground, &format!(".loom/skills/s{n:02}.md"), &"word ".repeat(100));

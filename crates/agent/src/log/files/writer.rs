@@ -33,6 +33,8 @@ pub(super) struct FileWriter {
     /// Something failed that this writer cannot undo; the session must be opened anew.
     failed: Option<String>,
     flush_failed: Arc<AtomicBool>,
+    /// Something was appended that is to be flushed soon.
+    owes_flush: bool,
     /// Files and folders that belong to the next flush.
     unflushed: Vec<File>,
     unflushed_names: Vec<PathBuf>,
@@ -71,6 +73,7 @@ impl FileWriter {
             last,
             failed: None,
             flush_failed: Arc::default(),
+            owes_flush: false,
             unflushed: Vec::new(),
             unflushed_names: Vec::new(),
             since,
@@ -188,8 +191,10 @@ impl FileWriter {
         index::text(&self.file, &source).ok()
     }
 
-    /// Begins to flush what was written; who waits for it learns what came of it.
-    fn flush(&mut self, before: u64) -> Flushing {
+    /// Begins to flush what was written; who waits for it learns what came of it. `before` is how
+    /// long the file was before what nobody was shown yet.
+    fn flush(&mut self, before: Option<u64>) -> Flushing {
+        self.owes_flush = false;
         let (file, others) = (self.file.clone(), std::mem::take(&mut self.unflushed));
         let names = std::mem::take(&mut self.unflushed_names);
         let (store, id, failed) = (self.store.clone(), self.id.clone(), self.flush_failed.clone());
@@ -214,7 +219,7 @@ impl FileWriter {
                 store.flush_failed(&id, &error);
                 store.may_go_on(&id)
             });
-            if done.is_err() {
+            if let (Err(_), Some(before)) = (&done, before) {
                 // The batch is taken back, and what came after it, as far as that goes.
                 let _ = store.disk.cut(&file, before);
             }
@@ -251,14 +256,22 @@ impl Writer for FileWriter {
                 }
             };
             self.last = entries.last().map_or(self.last, |entry| entry.seq);
+            // A line must not reach the disk before a text that it names.
+            let flush = if self.unflushed.is_empty() { flush } else { Flush::Disk };
             Ok(match flush {
-                Flush::Disk => Some(self.flush(before)),
-                // A line must not reach the disk before a text that it names.
-                Flush::Process if !self.unflushed.is_empty() => Some(self.flush(before)),
+                Flush::Disk => Some(self.flush(Some(before))),
+                Flush::Soon => {
+                    self.owes_flush = true;
+                    None
+                }
                 Flush::Process => None,
             })
         }
         .boxed()
+    }
+
+    fn flush_owed(&mut self) -> Option<Flushing> {
+        self.owes_flush.then(|| self.flush(None))
     }
 
     fn confirmed(&mut self) -> BoxFuture<'_, Result<(), LogError>> {

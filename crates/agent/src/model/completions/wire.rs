@@ -33,7 +33,7 @@ pub enum Tool<'a> {
 #[derive(Serialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message<'a> {
-    System { content: &'a str },
+    System { content: &'a Words },
     User { content: Content<'a> },
     Assistant(Assistant<'a>),
     Tool { tool_call_id: &'a str, content: &'a str },

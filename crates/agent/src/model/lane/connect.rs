@@ -104,7 +104,7 @@ impl Connector {
         made.clone().map_err(Trouble::Unmade)
     }
 
-    pub(super) async fn connect(&self, uri: &Uri, through: Through) -> Result<Made, Trouble> {
+    pub(super) async fn connect(&self, uri: &Uri, through: &Through) -> Result<Made, Trouble> {
         let connecting = self.connected(uri, through);
         match tokio::time::timeout(CONNECT_TIME_MAX, connecting).await {
             Ok(made) => made,
@@ -115,16 +115,16 @@ impl Connector {
         }
     }
 
-    async fn connected(&self, uri: &Uri, through: Through) -> Result<Made, Trouble> {
+    async fn connected(&self, uri: &Uri, through: &Through) -> Result<Made, Trouble> {
         let needs_tls = through.needs_tls(uri);
         let to = match through {
             Through::Nothing => uri.clone(),
-            Through::Proxy { uri, .. } => uri,
+            Through::Proxy { uri, .. } => uri.clone(),
             Through::Tunnel { uri: proxy, auth } => {
                 let outside = HttpsConnector::from((self.plain.clone(), self.tls()?));
-                let tunnel = Tunnel::new(proxy, outside);
+                let tunnel = Tunnel::new(proxy.clone(), outside);
                 let tunnel = match auth {
-                    Some(auth) => tunnel.with_auth(auth),
+                    Some(auth) => tunnel.with_auth(auth.clone()),
                     None => tunnel,
                 };
                 let mut inside = HttpsConnector::from((tunnel, self.tls()?));

@@ -14,6 +14,8 @@ use super::{Lane, Trouble, authority};
 /// Of an answer.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 const HEADERS_MAX: usize = 128;
+/// Of a request; one with longer keys grows.
+const HEADERS_BYTES: usize = 512;
 
 /// A head, and what it says of what follows.
 pub(super) struct Got {
@@ -26,13 +28,8 @@ pub(super) struct Got {
     pub again: bool,
 }
 
-/// The head of a request, as it goes out.
-pub(super) fn written(
-    uri: &Uri,
-    headers: &HeaderMap,
-    body_bytes: usize,
-    through: &Through,
-) -> Vec<u8> {
+/// How the head of every request to an address begins.
+pub(super) fn begun(uri: &Uri, through: &Through) -> Vec<u8> {
     let target = match through {
         Through::Proxy { .. } => uri.to_string(),
         Through::Nothing | Through::Tunnel { .. } => {
@@ -40,21 +37,28 @@ pub(super) fn written(
         }
     };
     let mut head = format!("POST {target} HTTP/1.1\r\nhost: {}\r\n", authority(uri)).into_bytes();
-    let mut line = |name: &str, value: &[u8]| {
-        head.extend_from_slice(name.as_bytes());
-        head.extend_from_slice(b": ");
-        head.extend_from_slice(value);
-        head.extend_from_slice(b"\r\n");
-    };
-    for (name, value) in headers {
-        line(name.as_str(), value.as_bytes());
-    }
     if let Through::Proxy { auth: Some(auth), .. } = through {
-        line("proxy-authorization", auth.as_bytes());
+        line(&mut head, "proxy-authorization", auth.as_bytes());
     }
-    line("content-length", body_bytes.to_string().as_bytes());
+    head
+}
+
+/// The head of a request, as it goes out.
+pub(super) fn written(begun: &[u8], headers: &HeaderMap, body_bytes: usize) -> Vec<u8> {
+    let mut head = Vec::with_capacity(begun.len() + HEADERS_BYTES);
+    head.extend_from_slice(begun);
+    for (name, value) in headers {
+        line(&mut head, name.as_str(), value.as_bytes());
+    }
+    line(&mut head, "content-length", body_bytes.to_string().as_bytes());
     head.extend_from_slice(b"\r\n");
     head
+}
+
+fn line(head: &mut Vec<u8>, name: &str, value: &[u8]) {
+    for part in [name.as_bytes(), b": ", value, b"\r\n"] {
+        head.extend_from_slice(part);
+    }
 }
 
 /// Sends a request and reads the head of its answer, which may come before all is sent: one that

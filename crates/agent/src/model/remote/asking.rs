@@ -76,9 +76,52 @@ enum Stage {
 
 struct Reading {
     body: Body,
+    silence: Silence,
+    intake: Intake,
+    /// Nothing more comes.
+    ended: bool,
+}
+
+impl Reading {
+    fn new(body: Body, decoder: Box<dyn Decode>, idle: Duration) -> Reading {
+        let (parser, later) = (Parser::new(), Vec::new());
+        let intake = Intake { parser, decoder, later, begun: false, too_long: false };
+        Reading { body, silence: Silence::new(idle), intake, ended: false }
+    }
+}
+
+/// Makes chunks of what comes.
+struct Intake {
     parser: Parser,
     decoder: Box<dyn Decode>,
-    silence: Silence,
+    /// What came with the first words: they are handed on before it is looked at.
+    later: Vec<u8>,
+    /// Some words were handed on.
+    begun: bool,
+    /// An event has no end.
+    too_long: bool,
+}
+
+impl Intake {
+    fn take(&mut self, part: &[u8], ready: &mut Ready, bytes: &mut usize) {
+        if !self.begun && !ready.chunks.is_empty() {
+            self.later.extend_from_slice(part);
+            return;
+        }
+        let decoder = &mut *self.decoder;
+        let tell = |event: &Event| *bytes += decoded(decoder, event, ready);
+        self.too_long |= self.parser.read(part, tell).is_err();
+    }
+
+    /// False when there is nothing of it.
+    fn take_later(&mut self, ready: &mut Ready, bytes: &mut usize) -> bool {
+        if self.later.is_empty() {
+            return false;
+        }
+        let later = std::mem::take(&mut self.later);
+        self.take(&later, ready, bytes);
+        true
+    }
 }
 
 /// Looks now and then whether the provider has gone silent. One timer for the whole answer: setting
@@ -157,24 +200,30 @@ impl Asking {
             Stage::Over => return Poll::Ready(Ok(())),
             Stage::Sending(sending) => {
                 let body = ready!(sending.poll_unpin(cx))?;
-                let (parser, decoder) = (Parser::new(), self.endpoint.api.decoder());
-                let silence = Silence::new(idle);
-                self.stage = Stage::Reading(Box::new(Reading { body, parser, decoder, silence }));
+                let reading = Reading::new(body, self.endpoint.api.decoder(), idle);
+                self.stage = Stage::Reading(Box::new(reading));
                 return Poll::Ready(Ok(()));
             }
             Stage::Reading(reading) => &mut **reading,
         };
-        let Reading { body, parser, decoder, silence } = reading;
-        let (ready, bytes, mut too_long) = (&mut self.ready, &mut self.bytes, false);
-        let mut take = |part: &[u8]| {
-            let tell = |event: &Event| *bytes += decoded(&mut **decoder, event, ready);
-            too_long |= parser.read(part, tell).is_err();
-        };
-        let Poll::Ready(read) = body.poll_read(cx, &mut take) else {
-            ready!(silence.poll(cx, idle));
-            return Poll::Ready(Err(self.endpoint.silent()));
-        };
-        silence.heard();
+        let Reading { body, silence, intake, ended } = reading;
+        let (ready, bytes) = (&mut self.ready, &mut self.bytes);
+        let mut read = Ok(if *ended { More::Nothing } else { More::Perhaps });
+        if !intake.take_later(ready, bytes) {
+            let Poll::Ready(came) = body.poll_read(cx, &mut |part| intake.take(part, ready, bytes))
+            else {
+                ready!(silence.poll(cx, idle));
+                return Poll::Ready(Err(self.endpoint.silent()));
+            };
+            silence.heard();
+            read = came;
+            intake.begun |= !ready.chunks.is_empty();
+            if read.is_err() {
+                // What came before is not lost.
+                intake.take_later(ready, bytes);
+            }
+        }
+        let too_long = intake.too_long;
         self.ready.settle();
         if too_long {
             let message = format!("{} sent an event without end", self.endpoint.api.provider());
@@ -185,8 +234,9 @@ impl Asking {
             return Poll::Ready(Err(Failure::new(Heal::Never, "answer_too_long", message)));
         }
         let more = read.map_err(|trouble| http::troubled(&trouble, &self.endpoint.host()))?;
-        if more == More::Nothing {
-            let ended = reading.decoder.end();
+        reading.ended = more == More::Nothing;
+        if reading.ended && reading.intake.later.is_empty() {
+            let ended = reading.intake.decoder.end();
             ended.into_iter().for_each(|chunk| self.ready.push(chunk));
             self.ready.settle();
             // Without a last event it was cut, and whoever asked says so.

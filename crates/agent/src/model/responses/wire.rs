@@ -21,7 +21,7 @@ pub struct Request<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "str::is_empty")]
-    pub instructions: &'a str,
+    pub instructions: &'a Words,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<Tool<'a>>,
     pub input: Vec<Item<'a>>,
