@@ -40,7 +40,7 @@ use crate::place::{Instructions, Places};
 use crate::stand::Stand;
 use crate::subscriber::{Audience, Ending, Feed, View};
 use crate::tokens::Counted;
-use crate::tool::{Place, ToolSpec};
+use crate::tool::{Place, ToolList};
 
 mod decisions;
 mod due;
@@ -77,7 +77,7 @@ pub struct Kit {
     pub messages: Option<Messages>,
     pub models: Arc<dyn Models>,
     pub instructions: Instructions,
-    pub tools: Arc<[ToolSpec]>,
+    pub tools: ToolList,
     pub tokens: Counted,
     pub places: Places,
     pub settings: Settings,

@@ -12,7 +12,7 @@ use polyloop_session::history::Prompt;
 use polyloop_session::item::{Fault, ItemKind, Opaque, Usage};
 
 use self::table::Card;
-use crate::tool::{ToolSpec, Words};
+use crate::tool::{ToolList, Words};
 
 pub mod anthropic;
 pub mod api;
@@ -82,7 +82,7 @@ pub struct Request {
     pub prompt: Prompt,
     pub instructions: Words,
     /// Empty when the call may not propose any.
-    pub tools: Arc<[ToolSpec]>,
+    pub tools: ToolList,
 }
 
 /// A piece of an answer. Blocks are counted from 0 in the order they begin; a block's chunks come

@@ -13,7 +13,7 @@ use polyloop_session::item::Part;
 use polyloop_session::state::estimate_tokens;
 use polyloop_session::{Event, Text};
 
-use crate::tool::ToolSpec;
+use crate::tool::{ToolList, ToolSpec};
 
 mod picture;
 
@@ -65,7 +65,7 @@ impl Counted {
     }
 
     /// Counts what stands in every prompt, beside the session's own work.
-    pub async fn overhead(&self, instructions: Text, tools: Arc<[ToolSpec]>) -> Overhead {
+    pub async fn overhead(&self, instructions: Text, tools: ToolList) -> Overhead {
         if let (Some(tools), Some(instructions)) = (self.tools.get(), self.known(&instructions)) {
             return Overhead { instructions, tools: *tools };
         }

@@ -29,6 +29,7 @@ pub mod exit_plan_mode;
 mod files;
 pub mod glob;
 pub mod grep;
+mod list;
 pub mod list_memories;
 pub mod ls;
 mod memory;
@@ -51,6 +52,8 @@ pub mod web_fetcher;
 pub mod write_file;
 
 pub use files::TEXT_BYTES_MAX;
+pub use list::ToolList;
+pub(crate) use schema::Written;
 pub use schema::{Schema, Words};
 pub use touches::Touches;
 
@@ -234,11 +237,6 @@ pub static ALL: &[&dyn Tool] = &[
 /// Models that call a tool without arguments may send nothing at all.
 pub fn given(args: &str) -> &str {
     if args.trim().is_empty() { "{}" } else { args }
-}
-
-/// Those of use where nothing may be changed.
-pub fn reading(of: &[ToolSpec]) -> Arc<[ToolSpec]> {
-    of.iter().filter(|spec| find(spec.name).is_some_and(Tool::may_read)).cloned().collect()
 }
 
 pub fn find(name: &str) -> Option<&'static dyn Tool> {

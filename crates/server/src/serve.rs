@@ -25,7 +25,7 @@ use polyloop_agent::sessions::Sessions;
 use polyloop_agent::todos::Todos;
 use polyloop_agent::tokens::{Counted, O200k};
 use polyloop_agent::tool::web_fetcher::{self, PrivateAddresses, Reach};
-use polyloop_agent::tool::{self, Place, ToolSpec};
+use polyloop_agent::tool::{self, Place, ToolList};
 use polyloop_dialects::chat::Chat;
 use polyloop_sandbox::{Availability, Helper, probe};
 use polyloop_session::context::{Overhead, Strategy, WindowSize};
@@ -357,7 +357,7 @@ async fn kit(config: &Config, models: Served, meter: Arc<Meter>) -> Result<Kit, 
         AgentKind::Tot => Some(Agent::Tot),
         AgentKind::Got => Some(Agent::Got),
     };
-    let tools: Arc<[ToolSpec]> = tool::ALL.iter().map(|tool| tool.spec()).collect();
+    let tools: ToolList = tool::ALL.iter().map(|tool| tool.spec()).collect();
     let memories = memories(config)?;
     let mut forbidden: Vec<PathBuf> = config.session_store.iter().cloned().collect();
     forbidden.extend(config.own_files.iter().cloned());

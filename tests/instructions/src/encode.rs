@@ -1,7 +1,6 @@
 //! What clients are sent, and what providers are asked.
 
 use std::hint::black_box;
-use std::sync::Arc;
 
 use polyloop_agent::model::Request;
 use polyloop_agent::model::anthropic::Anthropic;
@@ -10,7 +9,7 @@ use polyloop_agent::model::completions::Completions;
 use polyloop_agent::model::gemini::Gemini;
 use polyloop_agent::model::responses::Responses;
 use polyloop_agent::model::table::{Family, Table};
-use polyloop_agent::tool;
+use polyloop_agent::tool::{self, ToolList};
 use polyloop_dialects::{Dialect, View, detect};
 use polyloop_session::{CallId, Growth, ItemId, Seq, SessionId, State, Stream, Update, history};
 
@@ -83,7 +82,7 @@ fn requests(meter: &Meter) {
         (Box::new(Anthropic), Family::Anthropic),
         (Box::new(Gemini), Family::Google),
     ];
-    let tools: Arc<[_]> = tool::ALL.iter().map(|tool| tool.spec()).collect();
+    let tools: ToolList = tool::ALL.iter().map(|tool| tool.spec()).collect();
     let table = Table::built_in();
     for (api, family) in apis {
         let prompt = history::prompt(&state, call, &LIMITS).unwrap();

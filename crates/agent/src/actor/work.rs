@@ -21,7 +21,7 @@ use crate::log::LogError;
 use crate::model::Model;
 use crate::perform::{self, Asked, Performed, Ran};
 use crate::subscriber::{Power, View};
-use crate::tool::{self, Place, Run, Unasked};
+use crate::tool::{Place, Run, ToolList, Unasked};
 
 /// Reports taken in at one wake-up before the journal is written and clients are sent anything.
 const REPORTS_TOGETHER_MAX: usize = 64;
@@ -91,8 +91,8 @@ impl<V: View> Actor<V> {
                 };
                 let tools = match prompt.tools {
                     Tools::All => self.kit.tools.clone(),
-                    Tools::Reading => tool::reading(&self.kit.tools),
-                    Tools::None => Arc::from([]),
+                    Tools::Reading => self.kit.tools.reading(),
+                    Tools::None => ToolList::default(),
                 };
                 let place = self.place();
                 let instructions = self.instructions(&place);

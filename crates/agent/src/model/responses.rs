@@ -16,6 +16,8 @@ mod wire;
 
 /// Marks what goes back to this interface.
 pub const NAME: &str = "openai-responses";
+/// How tools are written for models with a shell of their own.
+const NAME_WITH_SHELL: &str = "openai-responses, own shell";
 /// The tool that stands for the provider's own shell.
 const SHELL_TOOL: &str = "bash";
 /// The type of that shell's calls.

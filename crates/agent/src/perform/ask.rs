@@ -26,7 +26,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use super::{Performed, guarded, judge, refused};
 use crate::gate::{Behind, Gate, Permit, behind};
 use crate::model::{CUT_CODE, CUT_TEXT, Chunk, Failure, Model, Request, Stop};
-use crate::tool::{self, Place, ToolSpec, Words};
+use crate::tool::{self, Place, ToolList, Words};
 
 /// Texts, pieces of reasoning and tool calls in one answer.
 pub const ANSWER_BLOCKS_MAX: usize = 1_024;
@@ -56,7 +56,7 @@ pub struct Asked {
     pub delay: Duration,
     pub prompt: Prompt,
     pub instructions: Words,
-    pub tools: Arc<[ToolSpec]>,
+    pub tools: ToolList,
     pub place: Arc<Place>,
     pub stop: CancellationToken,
     /// Where it waits until it may begin, among the calls of all sessions.

@@ -10,14 +10,32 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-/// Cheap to clone and to write.
+/// Compact JSON. Cheap to clone and to write.
 #[derive(Clone)]
-pub struct Schema(Arc<RawValue>);
+pub struct Written(Arc<RawValue>);
+
+impl Written {
+    /// `null` for what cannot be written, which no type of ours is.
+    pub fn of(value: &(impl Serialize + ?Sized)) -> Written {
+        Written(to_raw_value(value).unwrap_or_default().into())
+    }
+}
+
+impl Serialize for Written {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(to)
+    }
+}
+
+/// Cheap to clone and to write.
+#[derive(Clone, Serialize)]
+#[serde(transparent)]
+pub struct Schema(Written);
 
 impl Schema {
     /// Compact.
     pub fn json(&self) -> &str {
-        self.0.get()
+        self.0.0.get()
     }
 
     pub fn value(&self) -> Value {
@@ -27,14 +45,7 @@ impl Schema {
 
 impl From<Value> for Schema {
     fn from(value: Value) -> Schema {
-        // A value can always be written.
-        Schema(to_raw_value(&value).unwrap_or_default().into())
-    }
-}
-
-impl Serialize for Schema {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(to)
+        Schema(Written::of(&value))
     }
 }
 
@@ -54,7 +65,7 @@ impl fmt::Debug for Schema {
 #[derive(Clone)]
 pub struct Words {
     text: Text,
-    json: Arc<RawValue>,
+    json: Written,
 }
 
 impl Words {
@@ -66,8 +77,7 @@ impl Words {
 impl<T: Into<Text>> From<T> for Words {
     fn from(text: T) -> Words {
         let text = text.into();
-        // A text can always be written.
-        let json = to_raw_value(&*text).unwrap_or_default().into();
+        let json = Written::of(&*text);
         Words { text, json }
     }
 }

@@ -9,19 +9,24 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use polyloop_agent::log::files::Files;
 use polyloop_agent::log::files::disk::{Access, Disk};
-use polyloop_agent::log::{Flush, Log, Occasion, OpenMode, Opened};
+use polyloop_agent::log::{Flush, Flushing, Log, Occasion, OpenMode, Opened, Writer};
 use polyloop_session::event::{Outcome, Work};
 use polyloop_session::item::Usage;
 use polyloop_session::{Event, Growth, ItemId, LogEntry, MessageId, Seq, Stream};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
 
 use super::codec::{LONG_BYTES_MIN, Plain};
 use super::make::{entry, fold, id, queued};
 use super::rig::{read_all, temp_dir};
 
+const WAIT_MAX: Duration = Duration::from_secs(30);
 const LIVES: u64 = 5;
 const OPERATIONS: u64 = 40;
 const EIO: i32 = 5;
@@ -385,4 +390,96 @@ async fn a_disk_that_lies_is_found_out() {
         }
     }
     panic!("nobody noticed");
+}
+
+/// A disk whose flushes come to what a test says.
+struct Told {
+    asked: mpsc::UnboundedSender<()>,
+    outcomes: Mutex<Receiver<io::Result<()>>>,
+}
+
+impl Disk for Told {
+    fn flush(&self, _: &File) -> io::Result<()> {
+        self.asked.send(()).unwrap();
+        self.outcomes.lock().unwrap().recv().unwrap()
+    }
+}
+
+struct Teller {
+    asked: mpsc::UnboundedReceiver<()>,
+    outcomes: Sender<io::Result<()>>,
+    _dir: TempDir,
+    _log: Files,
+    writer: Box<dyn Writer>,
+}
+
+impl Teller {
+    /// A session with one message that is to be flushed soon.
+    async fn new(dir: TempDir) -> Teller {
+        let (ask, asked) = mpsc::unbounded_channel();
+        let (outcomes, said) = channel();
+        let disk = Arc::new(Told { asked: ask, outcomes: Mutex::new(said) });
+        let log = Files::open_on(disk, dir.path(), Arc::new(Plain)).unwrap();
+        // It is flushed when it is opened.
+        outcomes.send(Ok(())).unwrap();
+        let opened = log.open(&id("s"), OpenMode::OrCreate).await.unwrap().unwrap();
+        let mut teller = Teller { asked, outcomes, _dir: dir, _log: log, writer: opened.writer };
+        teller.until_asked().await;
+        assert!(teller.append(1, Flush::Soon).await.is_none());
+        teller
+    }
+
+    async fn append(&mut self, seq: u64, flush: Flush) -> Option<Flushing> {
+        let batch = [Arc::new(entry(seq, queued(&format!("message {seq}"))))];
+        self.writer.append_ahead(Seq(seq - 1), &batch, flush).await.unwrap()
+    }
+
+    async fn until_asked(&mut self) {
+        tokio::time::timeout(WAIT_MAX, self.asked.recv()).await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_is_to_be_flushed_soon_is_flushed_by_who_lets_it_go() {
+    let teller = Teller::new(temp_dir()).await;
+    teller.outcomes.send(Ok(())).unwrap();
+    let Teller { writer, mut asked, .. } = teller;
+    drop(writer);
+    tokio::time::timeout(WAIT_MAX, asked.recv()).await.unwrap().unwrap();
+}
+
+/// What was shown stays, and nothing else.
+#[tokio::test]
+async fn a_failed_flush_of_what_was_shown_takes_back_what_was_not() {
+    let dir = temp_dir();
+    let path = dir.path().to_owned();
+    let mut teller = Teller::new(dir).await;
+    let owed = teller.writer.flush_owed().unwrap();
+    teller.until_asked().await;
+    let held = teller.append(2, Flush::Disk).await.unwrap();
+    teller.append(3, Flush::Process).await;
+    for _ in 0..2 {
+        teller.outcomes.send(Err(io::Error::from_raw_os_error(EIO))).unwrap();
+    }
+    owed.await.unwrap_err();
+    drop(held);
+    let text = std::fs::read_to_string(path.join("s.jsonl")).unwrap();
+    assert!(text.contains("message 1") && !text.contains("message 2"), "{text}");
+}
+
+/// Batches that wait one behind the other are let go one by one.
+#[tokio::test]
+async fn a_failed_flush_leaves_what_was_flushed_before() {
+    let dir = temp_dir();
+    let path = dir.path().to_owned();
+    let mut teller = Teller::new(dir).await;
+    let first = teller.append(2, Flush::Disk).await.unwrap();
+    teller.until_asked().await;
+    let second = teller.append(3, Flush::Disk).await.unwrap();
+    teller.outcomes.send(Ok(())).unwrap();
+    first.await.unwrap();
+    teller.outcomes.send(Err(io::Error::from_raw_os_error(EIO))).unwrap();
+    second.await.unwrap_err();
+    let text = std::fs::read_to_string(path.join("s.jsonl")).unwrap();
+    assert!(text.contains("message 2") && !text.contains("message 3"), "{text}");
 }

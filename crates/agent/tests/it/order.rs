@@ -245,7 +245,8 @@ async fn what_follows_from_a_message_is_shown_while_it_is_flushed() {
     hand.finish();
     // The end of a turn waits for everything before it.
     until(&events, |event| matches!(event, Event::TurnEnded { .. })).await;
-    assert!(!has_ended(&client));
+    let shown = client.until("an end that nobody may see", has_ended);
+    assert!(tokio::time::timeout(Duration::from_millis(100), shown).await.is_err());
     rig.log.hold_flushes(false);
     client.until("the end of the turn", has_ended).await.unwrap();
 }

@@ -29,8 +29,8 @@ impl Store {
             Some(why) => Err(LogError::store(
                 format!("session {id}"),
                 format!(
-                    "a flush to disk failed: {why}. What was acknowledged before is safe and can \
-                     be read; the session goes on after the server was started again"
+                    "a flush to disk failed: {why}. What was shown before can be read; the session \
+                     goes on after the server was started again"
                 ),
             )),
         }

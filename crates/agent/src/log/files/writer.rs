@@ -1,10 +1,11 @@
 //! Appends to one session's files.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -23,6 +24,18 @@ use super::{Store, lock, make_dir};
 /// is written while the session goes on: so that all indexes together cost what the session does.
 const INDEX_EVERY_BYTES: u64 = 256 * 1024;
 
+type Held = Arc<Mutex<VecDeque<u64>>>;
+
+/// Whether people have seen what is flushed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Already,
+    /// The file was so long before it.
+    NotYet {
+        before: u64,
+    },
+}
+
 pub(super) struct FileWriter {
     store: Arc<Store>,
     id: SessionId,
@@ -35,6 +48,8 @@ pub(super) struct FileWriter {
     flush_failed: Arc<AtomicBool>,
     /// Something was appended that is to be flushed soon.
     owes_flush: bool,
+    /// Where each batch begins that nobody may be shown yet, the oldest first.
+    held: Held,
     /// Files and folders that belong to the next flush.
     unflushed: Vec<File>,
     unflushed_names: Vec<PathBuf>,
@@ -74,6 +89,7 @@ impl FileWriter {
             failed: None,
             flush_failed: Arc::default(),
             owes_flush: false,
+            held: Held::default(),
             unflushed: Vec::new(),
             unflushed_names: Vec::new(),
             since,
@@ -191,10 +207,12 @@ impl FileWriter {
         index::text(&self.file, &source).ok()
     }
 
-    /// Begins to flush what was written; who waits for it learns what came of it. `before` is how
-    /// long the file was before what nobody was shown yet.
-    fn flush(&mut self, before: Option<u64>) -> Flushing {
+    /// Begins to flush what was written; who waits for it learns what came of it.
+    fn flush(&mut self, seen: Seen) -> Flushing {
         self.owes_flush = false;
+        if let Seen::NotYet { before } = seen {
+            lock(&self.held).push_back(before);
+        }
         let (file, others) = (self.file.clone(), std::mem::take(&mut self.unflushed));
         let names = std::mem::take(&mut self.unflushed_names);
         let (store, id, failed) = (self.store.clone(), self.id.clone(), self.flush_failed.clone());
@@ -213,15 +231,19 @@ impl FileWriter {
         };
         let flushed = tokio::task::spawn_blocking(work);
         let (store, file, id) = (self.store.clone(), self.file.clone(), self.id.clone());
+        let held = self.held.clone();
         async move {
             let done = flushed.await.unwrap_or_else(|error| {
                 let error = io::Error::other(error);
                 store.flush_failed(&id, &error);
                 store.may_go_on(&id)
             });
-            if let (Err(_), Some(before)) = (&done, before) {
-                // The batch is taken back, and what came after it, as far as that goes.
-                let _ = store.disk.cut(&file, before);
+            let mut held = lock(&held);
+            match (&done, held.front()) {
+                // What nobody was shown is taken back, as far as that goes.
+                (Err(_), Some(before)) => _ = store.disk.cut(&file, *before),
+                (Ok(()), Some(_)) if seen != Seen::Already => _ = held.pop_front(),
+                (Ok(()) | Err(_), _) => {}
             }
             done
         }
@@ -231,6 +253,10 @@ impl FileWriter {
 
 impl Drop for FileWriter {
     fn drop(&mut self) {
+        // Whoever fails or panics has told people of it all the same.
+        if self.owes_flush && tokio::runtime::Handle::try_current().is_ok() {
+            drop(self.flush(Seen::Already));
+        }
         lock(&self.store.known).release(&self.id);
     }
 }
@@ -259,7 +285,7 @@ impl Writer for FileWriter {
             // A line must not reach the disk before a text that it names.
             let flush = if self.unflushed.is_empty() { flush } else { Flush::Disk };
             Ok(match flush {
-                Flush::Disk => Some(self.flush(Some(before))),
+                Flush::Disk => Some(self.flush(Seen::NotYet { before })),
                 Flush::Soon => {
                     self.owes_flush = true;
                     None
@@ -271,7 +297,7 @@ impl Writer for FileWriter {
     }
 
     fn flush_owed(&mut self) -> Option<Flushing> {
-        self.owes_flush.then(|| self.flush(None))
+        self.owes_flush.then(|| self.flush(Seen::Already))
     }
 
     fn confirmed(&mut self) -> BoxFuture<'_, Result<(), LogError>> {

@@ -18,6 +18,7 @@ use super::{NAME, binds_reasoning, thinks_adaptively};
 use crate::model::Request;
 use crate::model::json::{self, Object};
 use crate::model::table::Card;
+use crate::tool::{ToolSpec, Written};
 
 /// Of one answer: what may be written counts against the window before it is.
 const OUTPUT_TOKENS_MAX: u64 = 32_000;
@@ -87,26 +88,37 @@ fn may_think(messages: &[wire::Message<'_>]) -> bool {
 
 /// Calls in a conversation are refused where no tools are told of: where none may be proposed,
 /// those that were used are named, and forbidden.
-fn tools(request: &Request) -> (Vec<Tool<'_>>, Option<ToolChoice>) {
-    let told = request.tools.iter().map(|spec| Tool {
+fn tools(request: &Request) -> (Option<Written>, Option<ToolChoice>) {
+    if let Some(written) = request.tools.written(NAME, told) {
+        return (Some(written), None);
+    }
+    let used = used(&request.prompt).into_iter().map(|name| {
+        let input_schema = Cow::Owned(json!({"type": "object"}).into());
+        Tool { name, description: None, input_schema, cache_control: None }
+    });
+    let used: Vec<Tool<'_>> = used.collect();
+    match used.is_empty() {
+        true => (None, None),
+        false => (Some(Written::of(&cached(used))), Some(ToolChoice::None)),
+    }
+}
+
+fn told(specs: &[ToolSpec]) -> Vec<Tool<'_>> {
+    let tools = specs.iter().map(|spec| Tool {
         name: spec.name,
         description: Some(&spec.description).filter(|words| !words.is_empty()),
         input_schema: Cow::Borrowed(&spec.parameters),
         cache_control: None,
     });
-    let mut tools: Vec<Tool<'_>> = told.collect();
-    let mut tool_choice = None;
-    if tools.is_empty() {
-        for name in used(&request.prompt) {
-            let (description, input_schema) = (None, Cow::Owned(json!({"type": "object"}).into()));
-            tools.push(Tool { name, description, input_schema, cache_control: None });
-            tool_choice = Some(ToolChoice::None);
-        }
-    }
+    cached(tools.collect())
+}
+
+/// With a breakpoint behind the last one.
+fn cached(mut tools: Vec<Tool<'_>>) -> Vec<Tool<'_>> {
     if let Some(last) = tools.last_mut() {
         last.cache_control = Some(CacheControl::Ephemeral);
     }
-    (tools, tool_choice)
+    tools
 }
 
 /// The tools a conversation called, each once.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::model::json::Fields;
-use crate::tool::{Schema, Words};
+use crate::tool::{Schema, Words, Written};
 
 /// What changes least comes first, so that requests begin alike.
 #[derive(Serialize)]
@@ -18,8 +18,9 @@ pub(super) struct Body<'a> {
     pub thinking: Option<Thinking>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<Tool<'a>>,
+    /// Of `Tool`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Written>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub system: Vec<Block<'a>>,
     pub messages: Vec<Message<'a>>,

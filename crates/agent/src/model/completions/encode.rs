@@ -20,19 +20,22 @@ use crate::tool::ToolSpec;
 const BETWEEN: &str = "\n\n";
 
 pub fn request<'a>(request: &'a Request, model: &'a str, card: &Card) -> wire::Request<'a> {
-    let tools = request.tools.iter();
-    let tools = tools.map(|ToolSpec { name, description, parameters }| Tool::Function {
-        name,
-        description,
-        parameters,
-    });
     wire::Request {
         model,
         stream: true,
         stream_options: StreamOptions { include_usage: true },
-        tools: tools.collect(),
+        tools: request.tools.written(NAME, tools),
         messages: messages(request, card),
     }
+}
+
+fn tools(told: &[ToolSpec]) -> Vec<Tool<'_>> {
+    let tools = told.iter().map(|ToolSpec { name, description, parameters }| Tool::Function {
+        name,
+        description,
+        parameters,
+    });
+    tools.collect()
 }
 
 /// What is being put together, before its neighbour is known.

@@ -7,15 +7,16 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::model::json::Fields;
-use crate::tool::{Schema, Words};
+use crate::tool::{Schema, Words, Written};
 
 #[derive(Serialize)]
 pub struct Request<'a> {
     pub model: &'a str,
     pub stream: bool,
     pub stream_options: StreamOptions,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<Tool<'a>>,
+    /// Of `Tool`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Written>,
     pub messages: Vec<Message<'a>>,
 }
 

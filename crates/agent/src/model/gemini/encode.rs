@@ -17,6 +17,7 @@ use super::wire::{
 use crate::model::Request;
 use crate::model::json::{self, Fields, Object};
 use crate::model::table::Card;
+use crate::tool::ToolSpec;
 
 const NO_IMAGE: &str = "[an image was attached, which this model does not take]";
 const NO_TEXT: &str = "(The message was empty.)";
@@ -34,23 +35,19 @@ pub(super) fn body(request: &Request, model: &str, card: &Card) -> Vec<u8> {
     let body = Body {
         generation_config: Some(config).filter(|config| *config != nothing),
         system_instruction: instructions.map(|text| Instruction { parts: [Part::text(text)] }),
-        tools: tools(request),
+        tools: request.tools.written(NAME, tools),
         contents: contents(&request.prompt, wants_signatures(model), card),
     };
     json::written(&body, request)
 }
 
-fn tools(request: &Request) -> Vec<Tools<'_>> {
-    let declared = request.tools.iter().map(|spec| Declaration {
+fn tools(told: &[ToolSpec]) -> [Tools<'_>; 1] {
+    let declared = told.iter().map(|spec| Declaration {
         name: spec.name,
         description: &spec.description,
         parameters_json_schema: &spec.parameters,
     });
-    let function_declarations: Vec<Declaration<'_>> = declared.collect();
-    match function_declarations.is_empty() {
-        true => Vec::new(),
-        false => vec![Tools { function_declarations }],
-    }
+    [Tools { function_declarations: declared.collect() }]
 }
 
 /// Contents as they grow.

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::model::json::Fields;
-use crate::tool::{Schema, Words};
+use crate::tool::{Schema, Words, Written};
 
 /// What changes least comes first, so that requests begin alike.
 #[derive(Serialize)]
@@ -14,8 +14,9 @@ pub(super) struct Body<'a> {
     pub generation_config: Option<GenerationConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_instruction: Option<Instruction<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<Tools<'a>>,
+    /// Of `Tools`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Written>,
     pub contents: Vec<Content<'a>>,
 }
 

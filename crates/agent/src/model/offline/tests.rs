@@ -75,7 +75,7 @@ fn result(call_ref: &str, name: &str, output: &str, is_error: bool) -> Message {
 
 fn request(purpose: Purpose, messages: &[Message]) -> Request {
     let prompt = Prompt { purpose, messages: messages.to_vec(), tools: Tools::None };
-    Request { prompt, instructions: "".into(), tools: [].into() }
+    Request { prompt, instructions: "".into(), tools: Default::default() }
 }
 
 fn chunks(purpose: Purpose, messages: &[Message]) -> Vec<Chunk> {

@@ -10,7 +10,7 @@ use polyloop_session::item::{Opaque, Part};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::wire::{Content, Contents, FunctionCall, Item, Known, Reasoning, Tool};
-use super::{NAME, SHELL_CALL, SHELL_TOOL, wire};
+use super::{NAME, NAME_WITH_SHELL, SHELL_CALL, SHELL_TOOL, wire};
 use crate::model::Request;
 use crate::model::json::{Fields, Object};
 use crate::model::openai::{Sent, sent, word};
@@ -18,8 +18,10 @@ use crate::model::table::Card;
 use crate::tool::ToolSpec;
 
 pub fn request<'a>(request: &'a Request, model: &'a str, card: &Card) -> wire::Request<'a> {
-    let tools: Vec<Tool<'_>> = request.tools.iter().map(|spec| tool(spec, card)).collect();
-    let has_tools = !tools.is_empty();
+    let form = if card.native_shell { NAME_WITH_SHELL } else { NAME };
+    let told = |told| tools(told, card.native_shell);
+    let tools = request.tools.written(form, told);
+    let has_tools = tools.is_some();
     wire::Request {
         model,
         stream: true,
@@ -34,12 +36,14 @@ pub fn request<'a>(request: &'a Request, model: &'a str, card: &Card) -> wire::R
     }
 }
 
-fn tool<'a>(spec: &'a ToolSpec, card: &Card) -> Tool<'a> {
-    if card.native_shell && spec.name == SHELL_TOOL {
-        return Tool::LocalShell;
-    }
-    let ToolSpec { name, description, parameters } = spec;
-    Tool::Function { name, description, parameters, strict: false }
+fn tools(told: &[ToolSpec], native_shell: bool) -> Vec<Tool<'_>> {
+    let tools = told.iter().map(|spec| match spec {
+        ToolSpec { name, .. } if native_shell && *name == SHELL_TOOL => Tool::LocalShell,
+        ToolSpec { name, description, parameters } => {
+            Tool::Function { name, description, parameters, strict: false }
+        }
+    });
+    tools.collect()
 }
 
 fn input<'a>(messages: &'a [Message], card: &Card) -> Vec<Item<'a>> {

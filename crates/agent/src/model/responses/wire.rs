@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::model::json::Fields;
-use crate::tool::{Schema, Words};
+use crate::tool::{Schema, Words, Written};
 
 #[derive(Serialize)]
 pub struct Request<'a> {
@@ -22,8 +22,9 @@ pub struct Request<'a> {
     pub parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "str::is_empty")]
     pub instructions: &'a Words,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<Tool<'a>>,
+    /// Of `Tool`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Written>,
     pub input: Vec<Item<'a>>,
 }
 

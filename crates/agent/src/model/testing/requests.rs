@@ -1,7 +1,5 @@
 //! What is sent: golden requests, and prompts that every interface is given.
 
-use std::sync::Arc;
-
 use polyloop_session::event::Purpose;
 use polyloop_session::history::{EXPLAINED_PREFIX, Message, Prompt, SUMMARISE_TEXT, Tools};
 use polyloop_session::{Seq, WaitId};
@@ -10,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Interface, call, card, image, plain_card, pretty, result, says, text, then, user};
 use crate::model::Request;
 use crate::model::table::Card;
-use crate::tool::ToolSpec;
+use crate::tool::{ToolList, ToolSpec};
 
 const NO_IMAGE_TEXT: &str = "[an image was attached, which this model does not take]";
 
@@ -22,7 +20,7 @@ pub fn begins(longer: &str, shorter: &str, closed: &str) {
 }
 
 impl Interface {
-    pub fn tools(&self) -> Arc<[ToolSpec]> {
+    pub fn tools(&self) -> ToolList {
         let schema = |field: &str| {
             let properties = json!({field: {"type": "string"}});
             json!({"type": "object", "properties": properties, "required": [field]}).into()
@@ -31,7 +29,8 @@ impl Interface {
         let bash =
             ToolSpec { name: "bash", description: bash.into(), parameters: schema("command") };
         let name = "apply_patch";
-        [bash, ToolSpec { name, description: patch.into(), parameters: schema("patch") }].into()
+        let patch = ToolSpec { name, description: patch.into(), parameters: schema("patch") };
+        [bash, patch].into_iter().collect()
     }
 
     pub fn request(&self, messages: Vec<Message>) -> Request {
@@ -43,7 +42,7 @@ impl Interface {
     fn aside(&self, messages: Vec<Message>, purpose: Purpose) -> Request {
         let mut request = self.request(messages);
         request.prompt.purpose = purpose;
-        request.tools = [].into();
+        request.tools = ToolList::default();
         request
     }
 

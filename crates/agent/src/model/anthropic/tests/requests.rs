@@ -106,7 +106,7 @@ fn nothing_is_said_without_words() {
         vec![user("Hi"), Message::Assistant(vec![says(""), says(" \n")]), user("Hello?")];
     let mut bare = API.request(messages);
     bare.instructions = " ".into();
-    bare.tools = [].into();
+    bare.tools = Default::default();
     let body = body(&bare);
     assert_eq!((&body["system"], &body["tools"]), (&Value::Null, &Value::Null));
     assert_eq!(body["messages"].as_array().unwrap().len(), 1);
@@ -182,7 +182,7 @@ fn what_was_asked_before_is_found_in_the_cache() {
 #[test]
 fn a_tool_is_told_of_once_it_was_used() {
     let mut asking = API.request(work());
-    asking.tools = [].into();
+    asking.tools = Default::default();
     let told = body(&asking);
     assert_eq!(told["tool_choice"]["type"], "none");
     assert_eq!(told["tools"].as_array().unwrap().len(), 1);

@@ -98,7 +98,7 @@ fn a_user_is_asked_at_least() {
 fn nothing_is_asked_for_that_is_not_known() {
     let mut bare = API.request(vec![user("Hi"), Message::Assistant(vec![says(" ")])]);
     bare.instructions = "\n".into();
-    bare.tools = [].into();
+    bare.tools = Default::default();
     let card = Card { output_tokens_max: 0, reasoning: false, ..card() };
     let body = API.body(&bare, &card);
     assert_eq!(body, r#"{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}"#);
