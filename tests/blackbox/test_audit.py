@@ -95,6 +95,9 @@ def test_denials_answers_modes_and_stops(s):
     chat = s.chat()
     chat.turn("say: hello", session="s1")
     eq(log.one("room_joined")["by"]["via"], "chat", "who sees the room")
+    chat.turn("say: hello", session="s-of-the-room")
+    by = log.one("session_created", session="s-of-the-room")["by"]
+    assert by["via"] == "chat" and by["from"].startswith("127.0.0.1:"), f"who made it: {by}"
 
 
 def test_every_request_and_who_was_turned_away(t):

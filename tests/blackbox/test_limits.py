@@ -100,13 +100,20 @@ def test_more_connections_than_allowed(t):
     server = t.server(env={"MAX_CONNECTIONS": 3})
     clients = [server.client(f"/ws/s{number}") for number in range(3)]
     eq(server.upgrade("/ws/s4"), 503, "a fourth socket")
-    answer = server.get("/healthz")
-    eq(answer.status, 503, "a request")
+    answer = server.get("/sessions")
+    eq((answer.status, answer.headers["retry-after"]), (503, "5"), "a request")
     assert "MAX_CONNECTIONS" in answer.json["error"], answer
+    for path in ("/healthz", "/readyz", "/metrics"):
+        eq(server.get(path).status, 200, f"how a full server is, at {path}")
+    with contextlib.ExitStack() as silent:
+        for _ in range(16):
+            silent.enter_context(server.socket())
+        eventually(lambda: server.get("/healthz").status == 503, "also that has an end")
+    eventually(lambda: server.get("/healthz").status == 200, "and comes back")
     for client in clients:
         eq(said(client.turn("say: fine")), ["fine"])
     clients.pop().close()
-    eventually(lambda: server.get("/healthz").status == 200, "there is room again")
+    eventually(lambda: server.get("/sessions").status == 200, "there is room again")
     clients.pop().drop()
     eventually(lambda: server.upgrade("/ws/s5") == 101, "also after a client just vanished")
 

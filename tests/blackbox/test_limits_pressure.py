@@ -1,7 +1,9 @@
 """What is slow or waits costs those who wait, and nobody else: a disk, a client, a thousand
 approvals."""
 
+import contextlib
 import os
+import socket
 import threading
 import time
 
@@ -14,6 +16,10 @@ from test_limits import never_reads, read_frames
 SLOW_SESSIONS = 12
 FLUSH_MS = 1500
 APPROVALS = 1000
+# Longer than one that takes nothing is kept, and than three pings are waited for.
+READING_SECS = 75
+SLOW_BYTES = 4096
+SLOW_SECS = 0.1
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -158,6 +164,33 @@ def test_a_client_that_takes_nothing_is_let_go(t):
     back = server.client(f"/unified?session_id=s1&since={place}", checked=False)
     while (frame := back.recv())["type"] != "turn_completed":
         text += frame["text"] if frame["type"] == "assistant_message" else ""
+    whole = "".join(f"{n:07} " for n in range(24_000_000 // 8))
+    assert text == whole, f"{len(text)} of {len(whole)} bytes"
+
+
+def slowly(stream, secs):
+    """What a socket gets, taken bit by bit for a while, then as it comes."""
+    taken, given = socket.socketpair()
+
+    def copy():
+        until = time.monotonic() + secs
+        with contextlib.closing(given), contextlib.suppress(OSError):
+            while data := stream.recv(SLOW_BYTES):
+                given.sendall(data)
+                if time.monotonic() < until:
+                    time.sleep(SLOW_SECS)
+
+    threading.Thread(target=copy, daemon=True).start()
+    return taken
+
+
+def test_a_client_that_reads_slowly_is_not_let_go(t):
+    """However long it takes to read one answer, and though it answers no ping before that."""
+    server = t.server()
+    slow = never_reads(server, "/unified?session_id=s1")
+    server.client("/ws/s1").turn("stream: 24000 1000 0")
+    frames, _ = read_frames(slowly(slow, READING_SECS), "turn_completed")
+    text = "".join(frame["text"] for frame in frames if frame["type"] == "assistant_message")
     whole = "".join(f"{n:07} " for n in range(24_000_000 // 8))
     assert text == whole, f"{len(text)} of {len(whole)} bytes"
 

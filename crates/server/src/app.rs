@@ -57,9 +57,7 @@ pub fn router(app: Arc<App>) -> Router {
         .route("/loom", any(socket::upgrade))
         .route("/chat", any(socket::upgrade))
         .route("/page/{*name}", get(page::part))
-        .route("/healthz", get(rest::healthz))
-        .route("/readyz", get(rest::readyz))
-        .route("/metrics", get(metrics::metrics))
+        .merge(standing())
         .route("/about", get(about::about))
         .route("/models", get(about::models))
         .route("/render", post(rest::render))
@@ -68,6 +66,28 @@ pub fn router(app: Arc<App>) -> Router {
         .method_not_allowed_fallback(rest::wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), guard))
         .with_state(app)
+}
+
+/// The routes of a server that has no room for further connections: how it is can still be asked.
+pub fn full(app: Arc<App>) -> Router {
+    standing()
+        .fallback(rest::full)
+        .layer(middleware::from_fn_with_state(app.clone(), guard))
+        .layer(middleware::map_response(closes))
+        .with_state(app)
+}
+
+/// What asks how the server is.
+fn standing() -> Router<Arc<App>> {
+    Router::new()
+        .route("/healthz", get(rest::healthz))
+        .route("/readyz", get(rest::readyz))
+        .route("/metrics", get(metrics::metrics))
+}
+
+async fn closes(mut response: Response) -> Response {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    response
 }
 
 /// What asks the session store.

@@ -34,7 +34,8 @@ pub use lines::read;
 pub use list::{Awake, list, told};
 
 /// Who finds no room tries again after this.
-const OVERLOADED_SECS: u64 = 5;
+pub const OVERLOADED_SECS: u64 = 5;
+pub const FULL_TEXT: &str = "Too many connections (MAX_CONNECTIONS); try again later";
 /// Who finds the session store out of reach does so after this.
 const AWAY_SECS: u64 = 5;
 
@@ -56,6 +57,12 @@ fn later(mut response: Response, secs: u64) -> Response {
 pub fn too_fast(too_fast: &TooFast) -> Response {
     let text = format!("Too many requests: {}", too_fast.text("requests a second"));
     later(error(StatusCode::TOO_MANY_REQUESTS, text), too_fast.again_secs())
+}
+
+/// There are as many connections as may be.
+pub async fn full(State(app): State<Arc<App>>) -> Response {
+    app.metrics.turns_away();
+    later(error(StatusCode::SERVICE_UNAVAILABLE, FULL_TEXT), OVERLOADED_SECS)
 }
 
 fn failed(what: &str, why: &dyn std::fmt::Display) -> Response {

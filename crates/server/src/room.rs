@@ -145,12 +145,13 @@ impl Room {
         self: &Arc<Room>,
         member: u64,
         session: &SessionId,
+        who: &Who,
     ) -> Result<(), CommandError> {
         if let Some(seat) = lock(&self.members).get_mut(&member) {
             seat.spoke_in.insert(session.clone());
         }
         lock(&self.talks).entry(session.clone()).or_default();
-        self.follow(session).await
+        self.follow(session, who.clone()).await
     }
 
     /// The session is gone.
@@ -166,14 +167,14 @@ impl Room {
     }
 
     /// Follows a session of the room, unless that is done already. When this is over the room sees
-    /// what comes, whoever began to follow.
-    async fn follow(self: &Arc<Room>, session: &SessionId) -> Result<(), CommandError> {
+    /// what comes, whoever began to follow. A session that is not there is made, by `who`.
+    async fn follow(self: &Arc<Room>, session: &SessionId, who: Who) -> Result<(), CommandError> {
         let Some(talk) = lock(&self.talks).get(session).cloned() else { return Ok(()) };
         let mut following = talk.following.lock().await;
         if following.is_followed {
             return Ok(());
         }
-        let handle = self.sessions.handle(session.clone(), Who::via(self.dialect.name()));
+        let handle = self.sessions.handle(session.clone(), who);
         let since = following.place.as_ref().map(|cursor| cursor.seq);
         let kind = DialectKind(self.dialect);
         let attached = handle.attach(kind, since, Power::Watch, Presence::Onlooker).await;
@@ -268,7 +269,8 @@ impl Pump {
 /// A future of a named type, because following begins a pump and a pump may follow again.
 fn again(room: Arc<Room>, session: SessionId) -> BoxFuture<'static, ()> {
     Box::pin(async move {
-        if let Err(error) = room.follow(&session).await {
+        let who = Who::via(room.dialect.name());
+        if let Err(error) = room.follow(&session, who).await {
             tracing::warn!(%session, ?error, "the room could not follow a session");
         }
     })

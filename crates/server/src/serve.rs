@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use polyloop_agent::actor::Kit;
@@ -31,6 +32,7 @@ use polyloop_sandbox::{Availability, Helper, probe};
 use polyloop_session::context::{Overhead, Strategy, WindowSize};
 use polyloop_session::event::{Agent, Settings};
 use polyloop_session::policy::Mode;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Semaphore;
@@ -43,6 +45,7 @@ use crate::config::{AgentKind, ApprovalMode, ChatBroadcast, Config, ContextStrat
 use crate::metrics::Metrics;
 use crate::models::{self, Offers, Served};
 use crate::rate::Clients;
+use crate::rest;
 use crate::room::{Broadcast, Room};
 use crate::socket;
 use crate::view::FileCodec;
@@ -53,6 +56,11 @@ const HEADER_TIME_MAX: Duration = Duration::from_secs(20);
 pub const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// How long a request that was begun has to end when the server stops.
 const LAST_ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
+/// Beyond MAX_CONNECTIONS, for those who ask how a full server is.
+const SPARE_CONNECTIONS: usize = 8;
+/// What the kernel keeps of a connection and has not sent: a client that reads slowly is seen to
+/// read each time that half of it is gone.
+const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 /// How long sessions and connections have to end after the first signal.
 const SHUTDOWN_TIME_MAX: Duration = Duration::from_secs(5);
 /// How long a session that nobody uses stays in memory.
@@ -205,7 +213,8 @@ async fn bind(addr: SocketAddr, port: PortChoice) -> Result<TcpListener, String>
 }
 
 async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore>) {
-    let router = app::router(app.clone());
+    let (router, full) = (app::router(app.clone()), app::full(app.clone()));
+    let spare = Arc::new(Semaphore::new(SPARE_CONNECTIONS));
     loop {
         let (stream, from) = match listener.accept().await {
             Ok((stream, from)) => (stream, From(from)),
@@ -216,14 +225,21 @@ async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore
                 continue;
             }
         };
-        let Ok(permit) = connections.clone().try_acquire_owned() else {
-            app.metrics.turns_away();
-            tokio::spawn(turn_away(stream));
-            continue;
+        let routed = |router: &Router| TowerToHyperService::new(router.clone());
+        let (permit, service) = match connections.clone().try_acquire_owned() {
+            Ok(permit) => (permit, routed(&router)),
+            Err(_) => match spare.clone().try_acquire_owned() {
+                Ok(permit) => (permit, routed(&full)),
+                Err(_) => {
+                    app.metrics.turns_away();
+                    tokio::spawn(turn_away(stream));
+                    continue;
+                }
+            },
         };
         // Frames are small and must not wait for each other.
         let _ = stream.set_nodelay(true);
-        let service = TowerToHyperService::new(router.clone());
+        let _ = SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
         let closing = app.closing.clone();
         let permit = Arc::new(permit);
         tokio::spawn(async move {
@@ -235,7 +251,7 @@ async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore
 async fn connection(
     stream: TcpStream,
     from: From,
-    service: TowerToHyperService<axum::Router>,
+    service: TowerToHyperService<Router>,
     closing: CancellationToken,
     held: Held,
 ) {
@@ -269,10 +285,11 @@ pub struct Held(
 
 async fn turn_away(mut stream: TcpStream) {
     use tokio::io::AsyncWriteExt;
-    let body = r#"{"error":"Too many connections (MAX_CONNECTIONS); try again later"}"#;
+    let body = format!(r#"{{"error":"{}"}}"#, rest::FULL_TEXT);
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\n\
-         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
+         retry-after: {}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        rest::OVERLOADED_SECS,
         body.len()
     );
     let _ = tokio::time::timeout(Duration::from_secs(1), stream.write_all(answer.as_bytes())).await;

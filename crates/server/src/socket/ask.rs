@@ -199,7 +199,7 @@ impl Reader {
             },
         };
         let spoken = match self.member {
-            Some(member) => self.app.room.speak(member, handle.id()).await,
+            Some(member) => self.app.room.speak(member, handle.id(), &self.client.who).await,
             None => Ok(()),
         };
         let done = match spoken {

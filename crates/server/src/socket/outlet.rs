@@ -48,9 +48,13 @@ struct Now {
     /// Nothing once it was shut.
     half: Option<OwnedWriteHalf>,
     phase: Phase,
+    /// The socket was full when it was last given something.
+    is_full: bool,
     /// The client's run has failed, and it was told.
     run_failed: bool,
     doors: u32,
+    /// How often a full socket has taken something again: its client reads.
+    moves: u32,
     rest: Rest,
     latest: Option<Latest>,
     sent_bytes: u64,
@@ -145,8 +149,15 @@ impl Now {
     fn write(&mut self, write: impl Fn(&OwnedWriteHalf) -> io::Result<usize>) -> Option<usize> {
         let half = self.half.as_ref()?;
         match write(half) {
-            Ok(taken @ 1..) => Some(taken),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            Ok(taken @ 1..) => {
+                self.moves = self.moves.wrapping_add(self.is_full.into());
+                self.is_full = false;
+                Some(taken)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.is_full = true;
+                None
+            }
             Ok(0) | Err(_) => {
                 self.phase = Phase::Broken;
                 None
@@ -168,8 +179,10 @@ impl Outlet {
         let now = Now {
             half: Some(half),
             phase: Phase::Open,
+            is_full: false,
             run_failed: false,
             doors: 0,
+            moves: 0,
             rest: Rest::default(),
             latest: None,
             sent_bytes: 0,
@@ -190,6 +203,12 @@ impl Outlet {
     /// Whether the client's run has failed, and it was told.
     pub(super) fn run_failed(&self) -> bool {
         self.now().run_failed
+    }
+
+    /// Another number than before when a full socket has taken something since: its client reads,
+    /// however slowly.
+    pub(super) fn moves(&self) -> u32 {
+        self.now().moves
     }
 
     fn count(&self, now: &mut Now, text_bytes: usize) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use polyloop_agent::clock;
 use polyloop_dialects::{Dialect, Frame};
 use polyloop_session::SessionId;
@@ -82,6 +83,7 @@ impl Writer {
         closing: &CancellationToken,
     ) -> End {
         let (mut ping, mut heartbeat) = (every(PING_EVERY), every(HEARTBEAT_EVERY));
+        let mut moves = 0;
         // All connections share it: it is asked once, not with every frame.
         let mut closed = std::pin::pin!(closing.cancelled());
         loop {
@@ -98,10 +100,16 @@ impl Writer {
                     Next::Caught(at, caught) => Box::pin(self.caught(at, caught)).await,
                     Next::Room(told) => Box::pin(self.told(told)).await,
                 },
-                _ = ping.tick() => match unanswered.fetch_add(1, Ordering::Relaxed) {
-                    PINGS_UNANSWERED_MAX.. => Err(End::Stuck),
-                    _ => self.ping().await,
-                },
+                _ = ping.tick() => {
+                    // A ping waits behind all that a slow reader has to read before it.
+                    if std::mem::replace(&mut moves, self.outlet.moves()) != moves {
+                        unanswered.store(0, Ordering::Relaxed);
+                    }
+                    match unanswered.fetch_add(1, Ordering::Relaxed) {
+                        PINGS_UNANSWERED_MAX.. => Err(End::Stuck),
+                        _ => self.ping().await,
+                    }
+                }
                 _ = heartbeat.tick(), if self.heartbeats.is_some() => Box::pin(self.beat()).await,
             };
             if let Err(end) = done {
@@ -180,8 +188,7 @@ impl Writer {
 
     /// What was put into the outlet goes out.
     async fn flush(&mut self) -> Result<(), End> {
-        let outlet = &self.outlet;
-        in_time(&self.closing, std::future::poll_fn(|cx| outlet.poll_flush(cx))).await?;
+        in_time(&self.outlet, &self.closing).await?;
         self.see_run_failed()
     }
 
@@ -203,21 +210,28 @@ impl Writer {
     }
 }
 
-/// A client that does not read gets a while, and less when the server stops.
-async fn in_time(
-    closing: &CancellationToken,
-    write: impl Future<Output = Result<(), Broken>>,
-) -> Result<(), End> {
-    let too_late = async {
+/// A client that takes nothing gets a while, and less when the server stops.
+async fn in_time(outlet: &Outlet, closing: &CancellationToken) -> Result<(), End> {
+    let mut written = std::pin::pin!(std::future::poll_fn(|cx| outlet.poll_flush(cx)));
+    if let Some(written) = written.as_mut().now_or_never() {
+        return written.map_err(|Broken| End::Stuck);
+    }
+    let mut closed = std::pin::pin!(async {
+        closing.cancelled().await;
+        tokio::time::sleep(CLOSE_TIME_MAX).await;
+    });
+    loop {
+        let moves = outlet.moves();
         tokio::select! {
-            () = tokio::time::sleep(WRITE_TIME_MAX) => {}
-            () = closing.cancelled() => tokio::time::sleep(CLOSE_TIME_MAX).await,
+            biased;
+            written = &mut written => return written.map_err(|Broken| End::Stuck),
+            // If it should read on after all, it learns why it was left.
+            () = &mut closed => return Err(End::Close(Close::TooSlow)),
+            () = tokio::time::sleep(WRITE_TIME_MAX) => {
+                if outlet.moves() == moves {
+                    return Err(End::Close(Close::TooSlow));
+                }
+            }
         }
-    };
-    tokio::select! {
-        biased;
-        written = write => written.map_err(|Broken| End::Stuck),
-        // If it should read on after all, it learns why it was left.
-        () = too_late => Err(End::Close(Close::TooSlow)),
     }
 }
