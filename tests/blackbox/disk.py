@@ -97,8 +97,9 @@ class Disk:
                 folder[name] = int(inode)
             else:
                 inode, bytes_ = map(int, rest.split())
-                least = kind == "T"
-                flushed[inode] = min(flushed.get(inode, 0), bytes_) if least else bytes_
+                # Of two flushes at once the shorter one may be the last to be done.
+                which = min if kind == "T" else max
+                flushed[inode] = which(flushed.get(inode, 0), bytes_)
         lost_bytes = lost_names = 0
         for folder, folders, files in os.walk(self.store, topdown=False):
             known = names.get(folder, {})

@@ -432,6 +432,7 @@ impl AgentloopEncoder {
 
 impl Encoder for AgentloopEncoder {
     fn entry(&mut self, entry: &LogEntry, out: &mut Out<'_>) {
+        let before = self.presented;
         let messages = self.messages(entry, |item, whole| {
             let fresh = out.rest(item, Stream::Text, whole)?;
             Some(((whole.len() - fresh.len()) as u64, fresh))
@@ -448,10 +449,11 @@ impl Encoder for AgentloopEncoder {
                 None => out.message(body(&message)),
             }
         }
-        if let Some((_, read)) = &mut self.presented
+        // What somebody has read is not unread by an entry that nobody does.
+        if let Some((wait, read)) = &mut self.presented
             && out.is_muted()
         {
-            *read = false;
+            *read = before == Some((*wait, true));
         }
     }
 

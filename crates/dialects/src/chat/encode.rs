@@ -90,6 +90,7 @@ impl Call {
 
 impl Encoder for ChatEncoder {
     fn entry(&mut self, entry: &LogEntry, out: &mut Out<'_>) {
+        let before = self.turn.as_ref().and_then(|turn| turn.presented);
         match &entry.event {
             Event::MessageQueued { content, .. } => {
                 self.queued.insert(MessageId(entry.seq), joined(content));
@@ -123,10 +124,11 @@ impl Encoder for ChatEncoder {
                 }
             }
         }
-        if let Some(Turn { presented: Some((_, read)), .. }) = &mut self.turn
+        // What somebody has read is not unread by an entry that nobody does.
+        if let Some(Turn { presented: Some((wait, read)), .. }) = &mut self.turn
             && out.is_muted()
         {
-            *read = false;
+            *read = before == Some((*wait, true));
         }
     }
 

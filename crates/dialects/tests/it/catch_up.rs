@@ -5,13 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use polyloop_dialects::{Complaint, Cursor, Dialect, Frame, Reply, View};
+use polyloop_dialects::{Complaint, Cursor, Dialect, Frame, Reply, View, detect};
+use polyloop_session::policy::Effect;
 use polyloop_session::state::Turn;
 use polyloop_session::{Seq, Update, WaitId};
 use serde_json::{Value, json as value};
 
 use super::action::sessions;
 use super::fixture::scenarios;
+use super::make::{answered, begun, entries, judgement, proposed, started, tool, waits};
 use super::play::play;
 use super::runner::try_all;
 use super::speaks::{self, Reader, Seen, cursor_of, placeless};
@@ -351,5 +353,21 @@ fn who_attaches_is_at_the_head() {
                 assert!(at("}") || at(","), "{}: {place} at {head}", scenario.name);
             }
         }
+    }
+}
+
+/// A message that waits is looked up behind what the client was just shown.
+#[test]
+fn what_was_asked_is_not_asked_again_because_something_is_looked_up() {
+    let touches = judgement(Effect::Execute, &["touch", "a"], None);
+    let asks = [started(3, tool("bash")), proposed(4, "{}", touches), answered(3), waits(4)];
+    let log = entries(begun().into_iter().chain(asks));
+    for dialect in detect::ALL {
+        let mut view = View::new(*dialect, &session(), Seq::NONE);
+        let shown: Vec<Frame> = log.iter().flat_map(|entry| view.see_entry(entry, 0)).collect();
+        assert!(!shown.is_empty(), "{}", dialect.name());
+        view.recall(&log[0]);
+        let again = view.pending();
+        assert!(again.is_empty(), "{}: {:?}", dialect.name(), again[0].text);
     }
 }
