@@ -5,8 +5,9 @@
 //! (tests/instructions).
 //!
 //! Asserts nothing of time: how fast a machine is says little about whether a change is right. The
-//! load fails where its floor is none, or where something was lost; instructions where there are
-//! more of them than were kept.
+//! load fails where something was lost, doubled or changed (but not while it looks for how many
+//! sessions are too many), and where its floor was looked at and is none; bounds that do not hold it
+//! only prints. Instructions fail where there are more of them than were kept.
 
 use std::path::PathBuf;
 use std::time::Duration;

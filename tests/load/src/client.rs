@@ -43,6 +43,12 @@ impl Turn {
     pub fn first_text_ns(&self) -> u64 {
         self.first_ns.saturating_sub(self.sent_ns)
     }
+
+    /// From what was said, not from the first text: who holds chunks back to send them together is
+    /// no faster for it.
+    pub fn last_text_ns(&self) -> u64 {
+        self.last_ns.saturating_sub(self.sent_ns)
+    }
 }
 
 impl Client {

@@ -1,8 +1,10 @@
-//! The floor: a bare relay. It reads the model's stream, appends a line to the session's log, writes
-//! a WebSocket frame, and does nothing else. What a server costs above it is what an agent costs.
+//! The floor: a bare relay. It reads the model's stream, appends a line to the session's log, and
+//! writes a WebSocket frame. What a server costs above it is what an agent costs.
 //!
 //! It speaks as much of the unified protocol as the load needs, so that the same clients drive
-//! both. Whoever connects to a session gets its frames; whoever sends a message has it relayed.
+//! both. Whoever connects to a session gets its frames, with `since` first all lines of its log;
+//! whoever sends a message has it relayed. A command that the model calls for runs in a bare bash.
+//! It remembers no earlier turn, asks nobody for leave, and flushes nothing to the disk.
 
 use std::collections::HashMap;
 use std::fs::File;

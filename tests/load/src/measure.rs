@@ -1,5 +1,9 @@
-//! Runs each scenario on both sides, one after the other, as often as asked, and writes down what
-//! was seen: a table, JSON, a plot.
+//! Runs each scenario, most of them on both sides, one after the other, as often as asked, and
+//! writes down what was seen: a table, JSON, a plot.
+//!
+//! Whatever was lost, doubled or changed ends the run with an error, save while `capacity` looks for
+//! how many are too many. Bounds that do not hold are said, and are no error: how fast a machine is
+//! says little.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,8 +13,10 @@ use clap::Args;
 
 use self::figures::{Figures, Side};
 use self::ground::Ground;
+use self::origin::Origin;
 use self::replay::Replay;
-use self::report::Kept;
+use self::report::{Kept, Part};
+use crate::clock::today;
 use crate::proc::Machine;
 use crate::script::Tool;
 
@@ -21,6 +27,7 @@ mod ground;
 mod growth;
 pub mod nats;
 mod one;
+mod origin;
 mod plot;
 mod replay;
 mod report;
@@ -51,11 +58,12 @@ pub struct Options {
     #[arg(long, default_value_t = 100)]
     never_read: usize,
     /// Only scenarios whose names contain this: start, first, burst, tools, crowd, capacity, idle,
-    /// fan, replay, growth, slow, store. What an earlier run found of the others stays in the results
+    /// fan, replay, growth, slow, store. What an earlier run of the same programs found of the
+    /// others stays in the results
     #[arg(long)]
     only: Option<String>,
     /// A document whose table, between its marks, is written anew; not if other programs took more
-    /// than a tenth of the machine
+    /// than a tenth of the machine, or if no figure says that the floor was one
     #[arg(long)]
     docs: Option<PathBuf>,
     /// A document whose table of stores is written anew in the same way
@@ -78,6 +86,8 @@ pub async fn run(options: Options) -> io::Result<()> {
     let beside = || polyloop.with_file_name("examples").join("long_session");
     let maker = options.maker.clone().unwrap_or_else(beside);
     let ground = Ground::new(polyloop.clone(), maker, options.work.clone())?;
+    // Before it runs: a build may put another program in its place meanwhile.
+    let origin = Origin::of(&polyloop)?;
     let (mut figures, mut others) = (Figures::default(), 0f64);
     let replay = match options.wants("replay") {
         true => Some(in_time("replay", Replay::new(&ground)).await?),
@@ -113,7 +123,7 @@ pub async fn run(options: Options) -> io::Result<()> {
              processor time says more, and memory most.\n"
         );
     }
-    write(&options, &figures, others)
+    write(&options, &figures, Kept::of(&figures, origin, today()), others)
 }
 
 async fn one(ground: &Ground, options: &Options, figures: &mut Figures) -> io::Result<()> {
@@ -178,10 +188,10 @@ impl Options {
 }
 
 /// Nothing is written of a run that is void.
-fn write(options: &Options, figures: &Figures, others: f64) -> io::Result<()> {
+fn write(options: &Options, figures: &Figures, kept: Kept, others: f64) -> io::Result<()> {
     let void = figures.void();
     if !void.is_empty() {
-        println!("{}", Kept::of(figures).text());
+        println!("{}", kept.text());
         let why = void.join("\n  ");
         return Err(io::Error::other(format!(
             "THE RUN IS VOID: a floor this slow says nothing about what stands beside it.\n  {why}\n\
@@ -189,13 +199,17 @@ fn write(options: &Options, figures: &Figures, others: f64) -> io::Result<()> {
         )));
     }
     let path = options.work.join("figures.json");
-    let kept = Kept::of(figures).with_earlier(&path);
+    let kept = kept.with_earlier(&path);
     let text = format!("{}\n{}", kept.text(), kept.stores());
     println!("{text}");
     std::fs::write(options.work.join("figures.md"), &text)?;
     std::fs::write(&path, serde_json::to_vec_pretty(&kept).map_err(io::Error::other)?)?;
     let plot = plot::lag(&kept.rows);
     std::fs::write(options.work.join("lag.svg"), &plot)?;
+    match kept.broken() {
+        broken if broken.is_empty() => println!("every bound holds"),
+        broken => println!("bounds that do not hold:\n  {}", broken.join("\n  ")),
+    }
     let documents = [&options.docs, &options.scale_docs];
     if others > OTHERS_PERCENT_MAX && documents.into_iter().any(Option::is_some) {
         return Err(io::Error::other(
@@ -204,17 +218,13 @@ fn write(options: &Options, figures: &Figures, others: f64) -> io::Result<()> {
         ));
     }
     if let Some(docs) = &options.docs {
-        kept.write_into(docs)?;
+        kept.write_into(docs, Part::Beside)?;
         if let Some(path) = options.plot.as_ref().filter(|_| !plot.is_empty()) {
             std::fs::write(path, &plot)?;
         }
     }
     if let Some(docs) = &options.scale_docs {
-        kept.write_stores_into(docs)?;
-    }
-    match kept.broken() {
-        broken if broken.is_empty() => println!("every bound holds"),
-        broken => println!("bounds that do not hold:\n  {}", broken.join("\n  ")),
+        kept.write_into(docs, Part::Stores)?;
     }
     Ok(())
 }

@@ -84,6 +84,8 @@ pub struct Row {
     pub ratio: Option<f64>,
     pub bound: String,
     pub holds: Option<bool>,
+    /// Whether the floor's own figure was compared with what a floor may take.
+    pub checks_floor: bool,
 }
 
 /// NaN of none.
@@ -137,6 +139,7 @@ impl Figures {
                 ratio: number(high / low),
                 bound: figure.bound.text(),
                 holds: figure.bound.holds(low, high),
+                checks_floor: matches!(figure.bound, Bound::FloorAtMost(_)) && !floor.is_empty(),
                 floor,
                 polyloop,
             }
@@ -183,6 +186,7 @@ mod tests {
             figures.put(Side::Polyloop, "first", ("p50", "ms"), bound, ours);
         }
         assert_eq!(figures.rows()[0].holds, Some(true));
+        assert!(!figures.rows()[0].checks_floor);
         figures.put(Side::Polyloop, "first", ("p50", "ms"), Bound::None, 9.0);
         figures.put(Side::Polyloop, "first", ("p50", "ms"), Bound::None, 9.0);
         assert_eq!(figures.rows()[0].holds, Some(false));
@@ -197,6 +201,7 @@ mod tests {
             figures.put(Side::Polyloop, "first", ("added", "ms"), bound, 9.0);
         }
         assert_eq!(figures.void(), [""; 0]);
+        assert!(figures.rows()[0].checks_floor);
         figures.put(Side::Floor, "first", ("added", "ms"), bound, 1.5);
         figures.put(Side::Floor, "first", ("added", "ms"), bound, 1.5);
         assert_eq!(figures.void(), ["first: the floor's added is 0.600 ms, above 0.5 ms"]);

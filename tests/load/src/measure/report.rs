@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::figures::{Figures, Row, median, short};
+use super::origin::Origin;
 use super::store::STORES;
 
 const BEGIN: &str = "<!-- figures: begin -->";
@@ -18,24 +19,47 @@ pub const HISTORIES: [&str; 3] = ["history 1×", "history 10×", "history 100×"
 
 #[derive(Serialize, Deserialize)]
 pub struct Kept {
-    /// Of the machine.
-    pub cores: usize,
+    pub origin: Origin,
+    /// The days on which the oldest and the newest of its rows were measured.
+    pub first_date: String,
+    pub last_date: String,
     pub rows: Vec<Row>,
 }
 
+/// A part of a document that is not written by hand, and the rows that stand there.
+#[derive(Clone, Copy, Debug)]
+pub enum Part {
+    Beside,
+    Stores,
+}
+
+impl Part {
+    fn has(self, row: &Row) -> bool {
+        match self {
+            Part::Beside => !is_of_a_store(row),
+            Part::Stores => is_of_a_store(row),
+        }
+    }
+}
+
 impl Kept {
-    pub fn of(figures: &Figures) -> Kept {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Kept { cores, rows: figures.rows() }
+    pub fn of(figures: &Figures, origin: Origin, date: String) -> Kept {
+        Kept { origin, first_date: date.clone(), last_date: date, rows: figures.rows() }
     }
 
-    /// With the rows of scenarios that an earlier run had and this one has not.
+    /// With the rows of scenarios that an earlier run had and this one has not, if it was one of
+    /// the same programs on the same processor.
     pub fn with_earlier(mut self, path: &Path) -> Kept {
-        let earlier = std::fs::read(path).ok();
-        let Some(earlier) = earlier.and_then(|text| serde_json::from_slice::<Kept>(&text).ok())
-        else {
+        let Ok(earlier) = std::fs::read(path) else { return self };
+        let earlier = serde_json::from_slice::<Kept>(&earlier).ok();
+        let Some(earlier) = earlier.filter(|earlier| earlier.origin == self.origin) else {
+            println!("-- earlier figures are of other programs or another machine: left out\n");
             return self;
         };
+        let was_all = earlier.rows.iter().all(|old| self.rows.iter().any(|new| is_same(new, old)));
+        if !was_all {
+            self.first_date = earlier.first_date;
+        }
         let mut rows = earlier.rows;
         for row in &mut rows {
             if let Some(at) = self.rows.iter().position(|new| is_same(new, row)) {
@@ -43,7 +67,12 @@ impl Kept {
             }
         }
         rows.append(&mut self.rows);
-        Kept { rows, cores: self.cores }
+        Kept { rows, ..self }
+    }
+
+    /// Whether one of the rows of a part says that the floor beside which they stand was one.
+    pub fn checks_floor(&self, part: Part) -> bool {
+        self.rows.iter().any(|row| part.has(row) && row.checks_floor)
     }
 
     /// What does not keep its bound.
@@ -53,7 +82,7 @@ impl Kept {
     }
 
     pub fn text(&self) -> String {
-        let rows = self.rows.iter().filter(|row| !is_of_a_store(row));
+        let rows = self.rows.iter().filter(|row| Part::Beside.has(row));
         let (grown, beside): (Vec<&Row>, Vec<&Row>) =
             rows.partition(|row| HISTORIES.contains(&&*row.scenario));
         let said = self.said(grown.iter().chain(&beside).copied());
@@ -67,7 +96,7 @@ impl Kept {
 
     /// The table of stores; nothing if none was measured.
     pub fn stores(&self) -> String {
-        let rows: Vec<&Row> = self.rows.iter().filter(|row| is_of_a_store(row)).collect();
+        let rows: Vec<&Row> = self.rows.iter().filter(|row| Part::Stores.has(row)).collect();
         match rows.is_empty() {
             true => String::new(),
             false => self.said(rows.iter().copied()) + "\n" + &stores(&rows),
@@ -76,20 +105,31 @@ impl Kept {
 
     fn said<'a>(&self, rows: impl Iterator<Item = &'a Row>) -> String {
         let fewest = rows.map(|row| row.polyloop.len().max(row.floor.len())).min();
-        let (Some(fewest), cores) = (fewest, self.cores) else { return String::new() };
+        let Some(fewest) = fewest else { return String::new() };
+        let Kept { origin, first_date, last_date, .. } = self;
+        let when = match first_date == last_date {
+            true => format!("on {last_date}"),
+            false => format!("from {first_date} to {last_date}"),
+        };
         format!(
-            "Medians of {fewest} or more runs on a machine with {cores} cores, the least and the \
-             most in brackets.\n"
+            "Measured {when}: {origin}. Medians of {fewest} or more runs, the least and the most \
+             in brackets.\n"
         )
     }
 
-    /// Puts the table into a document, between its marks.
-    pub fn write_into(&self, path: &Path) -> io::Result<()> {
-        put_between(path, (BEGIN, END), &self.text())
-    }
-
-    pub fn write_stores_into(&self, path: &Path) -> io::Result<()> {
-        put_between(path, (STORES_BEGIN, STORES_END), &self.stores())
+    /// Puts the table into a document, between its marks; not if nobody looked at the floor.
+    pub fn write_into(&self, path: &Path, part: Part) -> io::Result<()> {
+        if !self.checks_floor(part) {
+            return Err(io::Error::other(format!(
+                "{}: not written, because no figure says that the floor was one; let `first` or \
+                 `crowd` run too (for stores: `store`)",
+                path.display()
+            )));
+        }
+        match part {
+            Part::Beside => put_between(path, (BEGIN, END), &self.text()),
+            Part::Stores => put_between(path, (STORES_BEGIN, STORES_END), &self.stores()),
+        }
     }
 }
 
@@ -210,7 +250,20 @@ mod tests {
             figures.put(Side::Floor, scenario, (what, "ms"), bound, floor);
             figures.put(Side::Polyloop, scenario, (what, "ms"), bound, ours);
         }
-        Kept { cores: 2, rows: figures.rows() }
+        Kept::of(&figures, origin(), "2026-11-18".to_owned())
+    }
+
+    fn origin() -> Origin {
+        let (server, processor) = ("polyloop 0.1.0".to_owned(), "AMD EPYC".to_owned());
+        let (server_hash, load_hash) = ("5e".to_owned(), "10ad".to_owned());
+        Origin { cores: 2, processor, server, server_hash, load_hash }
+    }
+
+    /// A folder of a test's own, without anything in it.
+    fn folder(name: &str) -> std::path::PathBuf {
+        let folder = std::env::temp_dir().join(format!("load-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
     }
 
     #[test]
@@ -224,8 +277,7 @@ mod tests {
 
     #[test]
     fn what_was_measured_again_takes_its_old_place() {
-        let folder = std::env::temp_dir().join(format!("load-report-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = folder("again");
         let path = folder.join("figures.json");
         let mut earlier = kept("first", "p50", 3.0);
         earlier.rows.extend(kept("burst", "rate", 2.0).rows);
@@ -233,14 +285,71 @@ mod tests {
         let both = kept("first", "p50", 2.0).with_earlier(&path);
         let names: Vec<_> = both.rows.iter().map(|row| (&*row.scenario, row.holds)).collect();
         assert_eq!(names, [("first", Some(true)), ("burst", Some(true))]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_table_says_what_was_measured_and_when() {
+        let folder = folder("origin");
+        let path = folder.join("figures.json");
+        let mut earlier = kept("burst", "rate", 2.0);
+        (earlier.first_date, earlier.last_date) = ("2026-11-16".into(), "2026-11-17".into());
+        std::fs::write(&path, serde_json::to_vec(&earlier).unwrap()).unwrap();
+        let said = "polyloop 0.1.0 (hash 5e, load 10ad) on a machine with 2 cores (AMD EPYC). Med";
+        let both = kept("first", "p50", 2.0).with_earlier(&path).text();
+        let wanted = format!("Measured from 2026-11-16 to 2026-11-18: {said}");
+        assert!(both.starts_with(&wanted), "{both}");
+        // Nothing of what was old is left.
+        let again = kept("burst", "rate", 2.0).with_earlier(&path).text();
+        assert!(again.starts_with(&format!("Measured on 2026-11-18: {said}")), "{again}");
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn figures_of_another_program_are_not_kept() {
+        let folder = folder("other");
+        let path = folder.join("figures.json");
+        let changes: [fn(&mut Origin); 3] = [
+            |origin| origin.server_hash = "other".into(),
+            |origin| origin.load_hash = "other".into(),
+            |origin| origin.processor = "other".into(),
+        ];
+        for change in changes {
+            let mut earlier = kept("burst", "rate", 2.0);
+            change(&mut earlier.origin);
+            std::fs::write(&path, serde_json::to_vec(&earlier).unwrap()).unwrap();
+            let new = kept("first", "p50", 2.0).with_earlier(&path);
+            let names: Vec<_> = new.rows.iter().map(|row| &*row.scenario).collect();
+            assert_eq!((names, &*new.first_date), (vec!["first"], "2026-11-18"));
+        }
+        // As they were kept before they said what they are of.
+        std::fs::write(&path, r#"{"cores": 2, "rows": []}"#).unwrap();
+        assert_eq!(kept("first", "p50", 2.0).with_earlier(&path).rows.len(), 1);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_document_gets_no_figures_without_a_look_at_the_floor() {
+        let folder = folder("document");
         let document = folder.join("document.md");
-        std::fs::write(&document, format!("a\n{BEGIN}\nold\n{END}\nb\n")).unwrap();
-        both.write_into(&document).unwrap();
+        let before = format!("a\n{BEGIN}\nold\n{END}\nb\n");
+        std::fs::write(&document, &before).unwrap();
+        let mut all = kept("burst", "rate", 2.0);
+        let mut figures = Figures::default();
+        figures.put(Side::Floor, STORES[0], ("added", "ms"), Bound::FloorAtMost(0.5), 0.4);
+        // That of another table says nothing of this one.
+        all.rows.extend(figures.rows());
+        assert!(all.write_into(&document, Part::Beside).is_err());
+        assert_eq!(std::fs::read_to_string(&document).unwrap(), before);
+        let mut figures = Figures::default();
+        figures.put(Side::Floor, "first", ("added", "ms"), Bound::FloorAtMost(0.5), 0.4);
+        all.rows.extend(figures.rows());
+        all.write_into(&document, Part::Beside).unwrap();
         let text = std::fs::read_to_string(&document).unwrap();
         assert!(text.starts_with("a\n<!--") && text.ends_with("-->\nb\n"), "{text}");
         assert!(text.contains("| burst |") && !text.contains("old"), "{text}");
         std::fs::write(&document, "no marks").unwrap();
-        assert!(both.write_into(&document).is_err());
+        assert!(all.write_into(&document, Part::Beside).is_err());
         std::fs::remove_dir_all(&folder).unwrap();
     }
 

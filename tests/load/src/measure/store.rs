@@ -105,11 +105,8 @@ impl Store<'_> {
         figures: &mut Figures,
     ) -> io::Result<()> {
         let (cpu, before) = (self.cpu()?, self.taken().await?);
-        let found = crowd::crowd_at(ground, process, self.side, SESSIONS).await?;
-        if found.chunks != found.wanted {
-            let (name, chunks, wanted) = (self.name, found.chunks, found.wanted);
-            return Err(io::Error::other(format!("{name}: {chunks} of {wanted} chunks arrived")));
-        }
+        let found = crowd::crowd_at(ground, process, SESSIONS).await;
+        let found = found.map_err(|error| io::Error::other(format!("{}: {error}", self.name)))?;
         let bound = match self.side {
             Side::Floor => Bound::FloorAtMost(FLOOR_CHUNK_US_MAX),
             Side::Polyloop => Bound::None,
