@@ -22,6 +22,9 @@ from server import Server
 ANSWER_SECONDS = 60
 STREAM_CHUNKS, STREAM_BYTES = 400, 16
 CLIENTS_EACH = 2
+# Each frame is to be looked at, however fast they come.
+NO_RATES = dict.fromkeys(("RATE_MESSAGES_PER_SEC", "RATE_TURNS_PER_MIN",
+                          "RATE_CLIENT_MESSAGES_PER_SEC", "RATE_CLIENT_TURNS_PER_MIN"), "0")
 
 AGENTLOOP = [
     {"id": "1", "type": "user_input", "payload": {"input": [
@@ -206,6 +209,7 @@ async def run(words):
     found = {dialect.name: 0 for dialect in DIALECTS} | {"turns": 0}
     with tempfile.TemporaryDirectory(prefix="polyloop-frames-") as folder:
         server = Server(words.polyloop, Path(folder))
+        server.env = NO_RATES
         await server.start()
         try:
             done = asyncio.Event()
