@@ -3,6 +3,7 @@
 from harness import eq, eventually
 from loomtalk import loom
 from talk import spoken, talks
+from test_limits_pressure import metric
 
 
 @talks
@@ -28,6 +29,7 @@ def test_sessions_too_many_are_refused_and_have_room_later(s):
     eq(answer.status, 503, "over HTTP")
     assert "MAX_AWAKE_SESSIONS" in answer.json["error"], answer
     assert int(answer.headers["retry-after"]) > 0, answer.headers
+    eq(metric(server, 'polyloop_refused_total{limit="sessions"}'), 5.0, "how often it was refused")
     eq(spoken(first.turn("say: on")), ["on"], "those that are there go on")
     eq(sorted(s.sessions()), ["a", "b"], "nothing was made")
     first.wire.close()

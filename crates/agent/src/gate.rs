@@ -11,6 +11,8 @@ use std::task::{Context, Poll};
 use polyloop_session::SessionId;
 use tokio::sync::oneshot;
 
+use crate::meter::{Limit, Passage};
+
 mod behind;
 #[cfg(test)]
 mod tests;
@@ -41,6 +43,10 @@ impl Gates {
             processes: Gate::new(Kind::Processes, processes_max, waiting_max),
         }
     }
+
+    pub fn all(&self) -> [&Gate; 2] {
+        [&self.calls, &self.processes]
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +58,8 @@ enum Kind {
 #[derive(Clone, Debug)]
 pub struct Gate {
     shared: Arc<Shared>,
+    /// Who is told what becomes of the step that comes to it.
+    passage: Passage,
 }
 
 #[derive(Debug)]
@@ -67,6 +75,8 @@ struct Shared {
 struct Queue {
     running: usize,
     waiting: usize,
+    /// Since the server began.
+    refused: u64,
     /// What each session waits with, in its order.
     lanes: HashMap<SessionId, VecDeque<oneshot::Sender<Permit>>>,
     /// Whose turn is next: every session that waits, once.
@@ -93,20 +103,40 @@ impl Gate {
     fn new(kind: Kind, max: usize, waiting_max: usize) -> Gate {
         let unless_none = |max| if max == 0 { usize::MAX } else { max };
         let (max, waiting_max) = (unless_none(max), unless_none(waiting_max));
-        Gate { shared: Arc::new(Shared { kind, max, waiting_max, queue: Mutex::default() }) }
+        let shared = Arc::new(Shared { kind, max, waiting_max, queue: Mutex::default() });
+        Gate { shared, passage: Passage::default() }
+    }
+
+    /// As one step comes to it.
+    pub(crate) fn told_to(&self, passage: Passage) -> Gate {
+        Gate { shared: self.shared.clone(), passage }
+    }
+
+    /// What says how much of it may wait; it names the gate, too.
+    pub fn limit(&self) -> Limit {
+        match self.shared.kind {
+            Kind::Calls => Limit::ModelCalls,
+            Kind::Processes => Limit::Processes,
+        }
     }
 
     pub fn busy(&self) -> Busy {
-        self.queue().busy()
+        self.shared.queue().busy()
+    }
+
+    /// How many did not fit in since the server began.
+    pub fn refused(&self) -> u64 {
+        self.shared.queue().refused
     }
 
     pub(crate) fn enter(&self, session: &SessionId) -> Entry {
-        let mut queue = self.queue();
+        let mut queue = self.shared.queue();
         if queue.running < self.shared.max {
             queue.running += 1;
-            return Entry::In(Permit { gate: Some(self.clone()) });
+            return Entry::In(Permit { gate: Some(self.shared.clone()) });
         }
         if queue.waiting >= self.shared.waiting_max {
+            queue.refused += 1;
             return Entry::Full(queue.busy());
         }
         let (sender, ticket) = oneshot::channel();
@@ -117,11 +147,14 @@ impl Gate {
             queue.order.push_back(session.clone());
         }
         queue.waiting += 1;
-        Entry::Waits(Waiting { gate: self.clone(), session: session.clone(), ticket, is_first })
+        let (gate, session) = (self.shared.clone(), session.clone());
+        Entry::Waits(Waiting { gate, session, ticket, is_first })
     }
+}
 
+impl Shared {
     /// Gives a permit that has become free to whose turn it is.
-    fn leave(&self) {
+    fn leave(self: &Arc<Shared>) {
         loop {
             let Some(ticket) = self.queue().next_or_free() else { return };
             match ticket.send(Permit { gate: Some(self.clone()) }) {
@@ -134,7 +167,7 @@ impl Gate {
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // A panic elsewhere leaves whole values behind.
-        self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -178,7 +211,7 @@ impl Queue {
 /// Leave to run; letting go of it gives it to the next.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    gate: Option<Gate>,
+    gate: Option<Arc<Shared>>,
 }
 
 impl Drop for Permit {
@@ -192,7 +225,7 @@ impl Drop for Permit {
 /// Waits in the queue, and comes to a permit.
 #[derive(Debug)]
 pub(crate) struct Waiting {
-    gate: Gate,
+    gate: Arc<Shared>,
     session: SessionId,
     ticket: oneshot::Receiver<Permit>,
     /// Nothing else of its session waited here when it came.

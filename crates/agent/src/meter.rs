@@ -19,14 +19,18 @@ use crate::subscriber::Queued;
 use crate::tool;
 
 mod disk;
+mod limit;
 mod peers;
+mod running;
 mod tally;
 #[cfg(test)]
 mod tests;
 mod told;
 
 pub use disk::TimedDisk;
+pub use limit::Limit;
 pub(crate) use peers::OneMore;
+pub(crate) use running::Passage;
 pub(crate) use tally::{Tally, decision, status};
 
 /// What a name becomes that is not known.
@@ -104,6 +108,7 @@ pub struct Meter {
     compactions: Family<By<1>, Counter>,
     append_seconds: Times<By<1>>,
     flush_seconds: Histogram,
+    refused: limit::Refused,
     of_peers: peers::OfPeers,
     queues: Mutex<Vec<Weak<Queued>>>,
 }
@@ -161,6 +166,7 @@ impl Meter {
             compactions: Family::default(),
             append_seconds: Family::new_with_constructor(Seconds(&DISK_SECS)),
             flush_seconds: Seconds(&DISK_SECS).new_metric(),
+            refused: limit::Refused::default(),
             of_peers: peers::OfPeers::default(),
             queues: Mutex::default(),
         };
@@ -182,9 +188,10 @@ impl Meter {
         for how in ["summary", "trim"] {
             let _ = self.compactions.get_or_create(&[("how", how)]);
         }
-        for flush in ["disk", "process"] {
+        for flush in ["disk", "soon", "process"] {
             let _ = self.append_seconds.get_or_create(&[("flush", flush)]);
         }
+        self.refused.begin();
         self.of_peers.begin();
         for tool in &self.tool_names {
             let _ = self.tools.get_or_create(&[("tool", *tool), ("outcome", "ok")]);
@@ -195,6 +202,7 @@ impl Meter {
         }
     }
 
+    /// A batch was written, and so is it to be flushed. How long that takes is told by itself.
     pub(crate) fn appended(&self, flush: Flush, took: Duration) {
         let word = match flush {
             Flush::Disk => "disk",

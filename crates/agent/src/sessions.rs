@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::actor::{Birth, CommandError, Kept, Kit, MAILBOX_REQUESTS_MAX, Request};
 use crate::clock;
 use crate::log::{LinePlace, LogError, Summary};
+use crate::meter::Limit;
 use crate::rails::{Rails, Which};
 use crate::subscriber::{Ending, View};
 use crate::todos::Todos;
@@ -439,7 +440,10 @@ impl<V: View> Sessions<V> {
         let awake = &self.shared.awake;
         match awake.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more) {
             Ok(_) => Ok(Awake(awake.clone())),
-            Err(_) => Err(CommandError::Refused(Refusal::TooManySessions { limit })),
+            Err(_) => {
+                self.shared.kit.meter.refuses(Limit::Sessions);
+                Err(CommandError::Refused(Refusal::TooManySessions { limit }))
+            }
         }
     }
 

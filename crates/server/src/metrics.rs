@@ -13,7 +13,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use polyloop_agent::audit::Audit;
-use polyloop_agent::meter::{Meter, OTHER};
+use polyloop_agent::meter::{Limit, Meter, OTHER};
 use polyloop_dialects::detect;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
@@ -58,6 +58,8 @@ pub struct Metrics {
     queued_bytes_most: Gauge,
     servers_living: Gauge,
     store_reachable: Gauge,
+    gate_running: Family<By<1>, Gauge>,
+    gate_waiting: Family<By<1>, Gauge>,
     process: process::Process,
 }
 
@@ -91,6 +93,8 @@ impl Metrics {
             queued_bytes_most: Gauge::default(),
             servers_living: Gauge::default(),
             store_reachable: Gauge::default(),
+            gate_running: Family::default(),
+            gate_waiting: Family::default(),
             process: process::Process::new(),
         };
         metrics.begin();
@@ -184,6 +188,8 @@ impl Metrics {
             "Whether the session store answers, 1 or 0",
             self.store_reachable.clone(),
         );
+        r.register("gate_running", "What runs with a gate's permit", self.gate_running.clone());
+        r.register("gate_waiting", "What waits at a gate", self.gate_waiting.clone());
     }
 
     /// A connection that names no dialect is undecided, and may say later.
@@ -216,6 +222,11 @@ impl Metrics {
         self.received_bytes.inc_by(bytes as u64);
     }
 
+    /// A message was not taken.
+    pub fn refuses(&self, limit: Limit) {
+        self.meter.refuses(limit);
+    }
+
     pub fn sent(&self, bytes: u64) {
         self.sent_bytes.inc_by(bytes);
     }
@@ -242,8 +253,15 @@ impl Metrics {
             (&self.servers_living, app.sessions.servers_living()),
             (&self.store_reachable, usize::from(reachable)),
         ] {
-            gauge.set(i64::try_from(now).unwrap_or(i64::MAX));
+            gauge.set(level(now));
         }
+        for gate in app.sessions.kit().gates.all() {
+            let (busy, labels) = (gate.busy(), [("gate", gate.limit().name())]);
+            self.gate_running.get_or_create(&labels).set(level(busy.running));
+            self.gate_waiting.get_or_create(&labels).set(level(busy.waiting));
+            self.meter.refused_so_far(gate.limit(), gate.refused());
+        }
+        self.meter.refused_so_far(Limit::Requests, app.clients.refused_requests());
         self.process.look();
         let mut text = String::new();
         encode_registry(&mut text, &self.own)?;
@@ -251,6 +269,10 @@ impl Metrics {
         encode_eof(&mut text)?;
         Ok(text)
     }
+}
+
+fn level(now: usize) -> i64 {
+    i64::try_from(now).unwrap_or(i64::MAX)
 }
 
 /// A method as it is counted.

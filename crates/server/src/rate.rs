@@ -145,6 +145,8 @@ fn nanos(duration: Duration) -> u64 {
 #[derive(Debug)]
 pub struct Sent {
     began: Instant,
+    /// Of all clients.
+    refused_requests: Arc<AtomicU64>,
     messages: Bucket,
     turns: Bucket,
     bytes: Bucket,
@@ -162,13 +164,14 @@ impl Sent {
         Sent::new(began, rates.connection, rows, 0)
     }
 
-    fn of_client(began: Instant, rates: &Rates) -> Sent {
+    fn of_client(began: Instant, rates: &Rates, refused_requests: Arc<AtomicU64>) -> Sent {
         let rows = [
             &settings::RATE_CLIENT_MESSAGES_PER_SEC,
             &settings::RATE_CLIENT_TURNS_PER_MIN,
             &settings::RATE_CLIENT_BYTES_PER_SEC,
         ];
-        Sent::new(began, rates.client, rows, rates.requests_per_sec)
+        let sent = Sent::new(began, rates.client, rows, rates.requests_per_sec);
+        Sent { refused_requests, ..sent }
     }
 
     fn new(began: Instant, pace: Pace, rows: [&Setting; 3], requests_per_sec: u64) -> Sent {
@@ -176,6 +179,7 @@ impl Sent {
         let requests = &settings::RATE_CLIENT_REQUESTS_PER_SEC;
         Sent {
             began,
+            refused_requests: Arc::default(),
             messages: Bucket::new(messages, pace.messages_per_sec, SECOND, BURST),
             turns: Bucket::new(turns, pace.turns_per_min, MINUTE, TURNS_BURST),
             bytes: Bucket::new(bytes, pace.bytes_per_sec, SECOND, BYTES_BURST),
@@ -195,8 +199,13 @@ impl Sent {
         self.turns.take(self.now_ns())
     }
 
+    /// Counted here, where nothing of what comes too fast is taken all the same.
     pub fn request(&self) -> Result<(), TooFast> {
-        self.requests.take(self.now_ns())
+        let taken = self.requests.take(self.now_ns());
+        if taken.is_err() {
+            self.refused_requests.fetch_add(1, Ordering::Relaxed);
+        }
+        taken
     }
 
     /// How long to read no more.
@@ -215,6 +224,7 @@ impl Sent {
 pub struct Clients {
     began: Instant,
     rates: Rates,
+    refused_requests: Arc<AtomicU64>,
     known: Mutex<Known>,
 }
 
@@ -226,7 +236,13 @@ struct Known {
 impl Clients {
     pub fn new(rates: Rates) -> Clients {
         let known = Known { senders: HashMap::new(), swept_at: CLIENTS_SWEPT_AT };
-        Clients { began: Instant::now(), rates, known: Mutex::new(known) }
+        let (began, refused_requests) = (Instant::now(), Arc::default());
+        Clients { began, rates, refused_requests, known: Mutex::new(known) }
+    }
+
+    /// HTTP requests that came too fast since the server began.
+    pub fn refused_requests(&self) -> u64 {
+        self.refused_requests.load(Ordering::Relaxed)
     }
 
     pub fn client(&self, sender: Sender) -> Arc<Sent> {
@@ -236,7 +252,8 @@ impl Clients {
             known.senders.retain(|_, sent| Arc::strong_count(sent) > 1 || !sent.is_quiet());
             known.swept_at = CLIENTS_SWEPT_AT.max(known.senders.len() * 2);
         }
-        let fresh = || Arc::new(Sent::of_client(self.began, &self.rates));
+        let refused = &self.refused_requests;
+        let fresh = || Arc::new(Sent::of_client(self.began, &self.rates, refused.clone()));
         known.senders.entry(sender).or_insert_with(fresh).clone()
     }
 

@@ -4,11 +4,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use polyloop_session::Refusal;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{Actor, Answered, CommandError, Flow};
 use crate::log::{Flush, Flushing, LogError};
+use crate::meter::Limit;
 use crate::subscriber::{Ending, View};
 
 /// How long a message may wait for the flush of what follows from it, which then is its own.
@@ -78,6 +80,9 @@ impl<V: View> Actor<V> {
             }
             Err(CommandError::Store(why) | CommandError::Failed(why)) => why,
             done => {
+                if let Err(CommandError::Refused(Refusal::QueueFull { .. })) = &done {
+                    self.kit.meter.refuses(Limit::QueuedMessages);
+                }
                 self.tell(move |safe| {
                     let _ = reply.send(safe.map_err(not_safe).and(done));
                 });

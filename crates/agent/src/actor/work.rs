@@ -99,9 +99,8 @@ impl<V: View> Actor<V> {
                 let delay = Duration::from_millis(self.delay_ms(call));
                 let model = self.model();
                 let provider = self.kit.models.provider(model.name());
-                self.tally.asks(call, self.kit.meter.model(model.name(), provider), delay);
-                self.tally.stand(&self.state);
-                let (gate, session) = (self.kit.gates.calls.clone(), self.id.clone());
+                let passage = self.tally.asks(call, self.kit.meter.model(model.name(), provider));
+                let (gate, session) = (self.kit.gates.calls.told_to(passage), self.id.clone());
                 let asked =
                     Asked { call, delay, prompt, instructions, tools, place, stop, gate, session };
                 self.performers.push(perform::ask(model, asked));
@@ -194,7 +193,8 @@ impl<V: View> Actor<V> {
             None => place,
         };
         let run = Run { args, place, sandboxed, unasked, stop };
-        let (gate, session) = (self.kit.gates.processes.clone(), self.id.clone());
+        let gate = self.kit.gates.processes.told_to(self.tally.runs(id));
+        let session = self.id.clone();
         let again = item.stopped.is_some();
         Some(Ran { item: id, name: name.clone(), run, gate, session, again })
     }

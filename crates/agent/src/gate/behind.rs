@@ -40,6 +40,7 @@ pub(crate) fn behind(
         },
         false => At::Away,
     };
+    behind.gate.passage.held();
     let before = Before { behind, begin, at };
     stream::unfold(Some(before), |before| async move { before?.next().await }).flatten().boxed()
 }
@@ -70,8 +71,12 @@ impl<B: FnOnce(Permit) -> BoxStream<'static, Performed>> Before<B> {
                 At::Gate(entry) => {
                     let enter = || self.behind.gate.enter(&self.behind.session);
                     match entry.unwrap_or_else(enter) {
-                        Entry::In(permit) => return Some(((self.begin)(permit), None)),
+                        Entry::In(permit) => {
+                            self.behind.gate.passage.let_through();
+                            return Some(((self.begin)(permit), None));
+                        }
                         Entry::Full(busy) => {
+                            self.behind.gate.passage.refused();
                             return last((self.behind.full)(self.behind.gate.full_text(busy)));
                         }
                         Entry::Waits(waiting) => At::Queue { tell: waiting.is_first, waiting },
@@ -80,7 +85,10 @@ impl<B: FnOnce(Permit) -> BoxStream<'static, Performed>> Before<B> {
                 At::Queue { mut waiting, tell } => tokio::select! {
                     biased;
                     () = stop.cancelled() => return last((self.behind.stopped)()),
-                    permit = &mut waiting => return Some(((self.begin)(permit), None)),
+                    permit = &mut waiting => {
+                        self.behind.gate.passage.let_through();
+                        return Some(((self.begin)(permit), None));
+                    }
                     () = tokio::time::sleep(TOLD_AFTER), if tell => {
                         let told = once(self.behind.gate.queued());
                         let at = At::Queue { waiting, tell: false };

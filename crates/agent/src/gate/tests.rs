@@ -70,10 +70,12 @@ fn whoever_does_not_fit_into_the_queue_is_told() {
     let gate = gate(1, 2);
     let held = inside(&gate, "a");
     let waiting = [waits(&gate, "a"), waits(&gate, "b")];
+    assert_eq!(gate.refused(), 0);
     match gate.enter(&session("c")) {
         Entry::Full(found) => assert_eq!(found, busy(1, 2)),
         other => panic!("a third waits: {other:?}"),
     }
+    assert_eq!(gate.refused(), 1, "and counted");
     drop(waiting);
     assert_eq!(gate.busy(), busy(1, 0), "those who gave up wait no more");
     let waiting = waits(&gate, "c");

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use polyloop_session::event::{CallOutcome, Outcome};
 use polyloop_session::item::{End, ItemKind};
@@ -11,7 +11,11 @@ use polyloop_session::wait::{Answer, Ask};
 use polyloop_session::{CallId, Event, ItemId, State};
 use prometheus_client::metrics::gauge::Gauge;
 
+use super::running::{Passage, Running};
 use super::{Meter, ModelMeter, OTHER, STATUSES};
+
+/// How a call or a tool ended for which the server itself had no room: nobody else is to blame.
+const REFUSED_HERE: &str = "refused_here";
 
 /// The kinds of waits.
 pub(super) const WAITS: [&str; 4] = ["approval", "outside", "question", "plan"];
@@ -31,19 +35,17 @@ pub(crate) struct Tally {
 struct Level {
     turns: i64,
     queued: i64,
-    calls: i64,
-    tools: i64,
     waits: [i64; WAITS.len()],
 }
 
 struct Asked {
     model: Arc<ModelMeter>,
-    begun: Instant,
+    running: Arc<Running>,
 }
 
 struct Ran {
     tool: &'static str,
-    begun: Instant,
+    running: Arc<Running>,
 }
 
 impl Tally {
@@ -61,11 +63,18 @@ impl Tally {
         }
     }
 
-    /// A model is asked, after the delay that a retry waits.
-    pub(crate) fn asks(&mut self, call: CallId, model: Arc<ModelMeter>, delay: Duration) {
-        let begun = Instant::now() + delay;
-        self.calls.insert(call, Asked { model, begun });
+    /// A model is asked, unless the gate that is told of it holds that up.
+    pub(crate) fn asks(&mut self, call: CallId, model: Arc<ModelMeter>) -> Passage {
+        let running = Running::begin(&self.meter.calls_running);
+        let passage = Passage::of(&running);
+        self.calls.insert(call, Asked { model, running });
         self.silent.push(call);
+        passage
+    }
+
+    /// The same for a tool that has been started.
+    pub(crate) fn runs(&self, item: ItemId) -> Passage {
+        self.tools.get(&item).map(|ran| Passage::of(&ran.running)).unwrap_or_default()
     }
 
     /// Something came of a call; true when it is the first of it. For all that follows this is
@@ -79,8 +88,10 @@ impl Tally {
         let silent = self.silent.iter().position(|silent| *silent == call);
         let Some(at) = silent else { return false };
         self.silent.swap_remove(at);
-        if let Some(asked) = self.calls.get(&call) {
-            asked.model.first_seconds.observe(asked.begun.elapsed().as_secs_f64());
+        if let Some(asked) = self.calls.get(&call)
+            && let Some(took) = asked.running.took()
+        {
+            asked.model.first_seconds.observe(took.as_secs_f64());
         }
         true
     }
@@ -106,16 +117,22 @@ impl Tally {
                 self.silent.retain(|silent| silent != call);
                 // One that was not asked here was counted where it was, if at all.
                 let Some(asked) = self.calls.remove(call) else { return };
-                let status = status(outcome);
+                let status = match asked.running.was_refused() {
+                    true => REFUSED_HERE,
+                    false => status(outcome),
+                };
                 meter.calls.get_or_create(&asked.model.with("status", status)).inc();
-                asked.model.seconds.observe(asked.begun.elapsed().as_secs_f64());
+                if let Some(took) = asked.running.took() {
+                    asked.model.seconds.observe(took.as_secs_f64());
+                }
                 if let Some(usage) = usage {
                     asked.model.used(usage);
                 }
             }
             Event::ToolStarted { item, .. } => {
-                let (tool, begun) = (tool_name(meter, state, *item), Instant::now());
-                self.tools.insert(*item, Ran { tool, begun });
+                let tool = tool_name(meter, state, *item);
+                let running = Running::begin(&meter.tools_running);
+                self.tools.insert(*item, Ran { tool, running });
             }
             Event::SandboxRefused { item, .. } => self.ran(state, *item, "sandbox_refused"),
             Event::ItemCompleted { item, end, .. } if is_tool(state, *item) => {
@@ -145,10 +162,14 @@ impl Tally {
     fn ran(&mut self, state: &State, item: ItemId, outcome: &'static str) {
         let ran = self.tools.remove(&item);
         let tool = ran.as_ref().map_or_else(|| tool_name(&self.meter, state, item), |ran| ran.tool);
+        let outcome = match ran.as_ref().is_some_and(|ran| ran.running.was_refused()) {
+            true => REFUSED_HERE,
+            false => outcome,
+        };
         self.meter.tools.get_or_create(&[("tool", tool), ("outcome", outcome)]).inc();
-        if let Some(ran) = ran {
-            let seconds = ran.begun.elapsed().as_secs_f64();
-            self.meter.tool_seconds.get_or_create(&[("tool", ran.tool)]).observe(seconds);
+        if let Some(took) = ran.and_then(|ran| ran.running.took()) {
+            let seconds = self.meter.tool_seconds.get_or_create_owned(&[("tool", tool)]);
+            seconds.observe(took.as_secs_f64());
         }
     }
 
@@ -168,8 +189,6 @@ impl Tally {
         self.set(Level {
             turns: i64::from(turn.is_some()),
             queued: state.queue().len() as i64,
-            calls: self.calls.len() as i64,
-            tools: self.tools.len() as i64,
             waits,
         });
     }
@@ -182,8 +201,6 @@ impl Tally {
         let meter = &self.meter;
         shift(&meter.turns_running, was.turns, now.turns);
         shift(&meter.queued_messages, was.queued, now.queued);
-        shift(&meter.calls_running, was.calls, now.calls);
-        shift(&meter.tools_running, was.tools, now.tools);
         for (at, kind) in
             WAITS.into_iter().enumerate().filter(|(at, _)| was.waits[*at] != now.waits[*at])
         {
@@ -200,7 +217,7 @@ impl Drop for Tally {
     }
 }
 
-fn shift(gauge: &Gauge, was: i64, now: i64) {
+pub(super) fn shift(gauge: &Gauge, was: i64, now: i64) {
     if now != was {
         gauge.inc_by(now - was);
     }

@@ -30,20 +30,32 @@ impl Meter {
         tell.of("messages_queued", "Messages that wait for their turn", &self.queued_messages);
         tell.of(
             "model_calls",
-            "Model calls that ended, by status: ok, stopped, lost, or the fault",
+            "Model calls that ended, by status: ok, stopped, lost, refused_here, or the fault",
             &self.calls,
         );
-        tell.of("model_calls_running", "Model calls under way", &self.calls_running);
-        tell.of("model_call_seconds", "Time from a call's start to its end", &self.call_seconds);
+        tell.of(
+            "model_calls_running",
+            "Model calls under way, without those that wait to begin",
+            &self.calls_running,
+        );
+        tell.of(
+            "model_call_seconds",
+            "Time from when a call was let through to its end",
+            &self.call_seconds,
+        );
         tell.of(
             "model_first_token_seconds",
-            "Time from a call's start to its first text, reasoning or argument",
+            "Time from when a call was let through to its first text, reasoning or argument",
             &self.first_seconds,
         );
         tell.of("model_tokens", "Tokens as providers counted them, by direction", &self.tokens);
         tell.of("model_cost_usd", "What calls cost, of models whose price is known", &self.cost);
         tell.of("tool_calls", "Tool calls that ended, by outcome", &self.tools);
-        tell.of("tools_running", "Tools under way", &self.tools_running);
+        tell.of(
+            "tools_running",
+            "Tools under way, without those that wait to begin",
+            &self.tools_running,
+        );
         tell.of("tool_seconds", "Time that a tool ran", &self.tool_seconds);
         tell.of("waits_open", "What people are asked just now, by kind", &self.waits);
         tell.of("decisions", "What people decided", &self.decisions);
@@ -54,7 +66,7 @@ impl Meter {
         );
         tell.of(
             "log_append_seconds",
-            "Time to append a batch of entries, by flush",
+            "Time to write a batch of entries, by the flush that is to follow",
             &self.append_seconds,
         );
         tell.of(
@@ -62,6 +74,7 @@ impl Meter {
             "Time of one flush of a file to the disk",
             &self.flush_seconds,
         );
+        tell.of("refused", "What was refused, by the limit that was reached", &self.refused.0);
         let OfPeers { owned, followed, taken_over, questions } = &self.of_peers;
         tell.of("sessions_owned", "Sessions of a shared store that this server runs", owned);
         tell.of(

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use polyloop_agent::meter::Limit;
 use polyloop_dialects::{Ask, Asked, Complaint, Dialect, Manner, Reply};
 use polyloop_session::{Command, SessionId};
 use tokio::time::Instant;
@@ -62,21 +63,21 @@ impl Pacing {
         }
     }
 
-    /// Why a message is not taken.
-    fn refuses(&self, ask: &Ask) -> Option<Complaint> {
+    /// Why a message is not taken, and what it is counted as.
+    fn refuses(&self, ask: &Ask) -> Option<(Limit, Complaint)> {
         if stops_or_decides(ask) {
             return None;
         }
-        let (too_fast, what) = match self.too_fast {
-            Some(too_fast) => (too_fast, "messages a second"),
+        let (limit, too_fast, what) = match self.too_fast {
+            Some(too_fast) => (Limit::Messages, too_fast, "messages a second"),
             None if begins_turn(ask) => {
                 let turn = self.own.turn().and_then(|()| self.client.turn());
-                (turn.err()?, "turns a minute")
+                (Limit::Turns, turn.err()?, "turns a minute")
             }
             None => return None,
         };
         let error = format!("Not taken: {}", too_fast.text(what));
-        Some(Complaint::new(&error, error.clone(), "rate_limited"))
+        Some((limit, Complaint::new(&error, error.clone(), "rate_limited")))
     }
 }
 
@@ -85,7 +86,8 @@ fn begins_turn(ask: &Ask) -> bool {
     matches!(ask, Ask::Run(_) | Ask::Command(Send(_) | Resume { .. } | Compact { .. }))
 }
 
-/// Nobody may be kept from it: what runs goes on meanwhile.
+/// Nobody may be kept from it: what runs goes on meanwhile. A message that answers a question only
+/// by being the next one is not known for that here: whether one is open is the session's to say.
 fn stops_or_decides(ask: &Ask) -> bool {
     use Command::{Cancel, Interrupt, Settle};
     let command = matches!(ask, Ask::Command(Interrupt { .. } | Cancel { .. } | Settle { .. }));
@@ -100,7 +102,9 @@ impl Reader {
         dialect: &'static dyn Dialect,
         asked: &Asked,
     ) -> Result<bool, Gone> {
-        let Some(mut complaint) = self.pace.refuses(&asked.ask) else { return Ok(false) };
+        let refused = self.pace.refuses(&asked.ask);
+        let Some((limit, mut complaint)) = refused else { return Ok(false) };
+        self.app.metrics.refuses(limit);
         complaint.about = asked.about.clone();
         if let Ask::Run(run) = &asked.ask {
             complaint.request = run.send.client_ref.clone();
