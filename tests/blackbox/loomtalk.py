@@ -17,9 +17,7 @@ def loom(s, path="/loom", name=None, since=None, **options):
 
 def watch(s, thread, since=None, **options):
     """A client that is attached to a thread at once."""
-    client = loom(s, f"/loom?thread_id={thread}", since=since, **options)
-    client.wire.attached()
-    return client
+    return loom(s, f"/loom?thread_id={thread}", since=since, **options)
 
 
 class Loom(Talker):

@@ -69,7 +69,8 @@ class Wire:
         return text
 
     def attached(self):
-        """Waits until it surely is: nothing is read from a socket before."""
+        """Waits until it surely is: nothing is read from a socket before. Not for one who is sent
+        much at once: its library reads on only when that is taken."""
         assert self.ws.ping().wait(WAIT_SECS), f"{self.opened['path']}: a ping is not answered"
 
     def close(self):

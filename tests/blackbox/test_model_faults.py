@@ -63,7 +63,7 @@ class Everyone:
         self.agentloop = s.agentloop(session, **options)
         self.loom = watch(s, session, **options)
         self.chat = s.chat(f"/chat?session_id={session}", session, **options)
-        for wire in (self.agentloop.ws, self.chat.wire):
+        for wire in (self.agentloop.ws, self.loom.wire, self.chat.wire):
             wire.attached()
 
     def turn(self, text):
