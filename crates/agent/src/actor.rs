@@ -32,7 +32,7 @@ use crate::gate::Gates;
 use crate::log::memory::Memory;
 use crate::log::{DAMAGED_CODE, Damage, Flushing, Folded, Log, LogError, Occasion, Opened, Writer};
 use crate::messages::Messages;
-use crate::meter::{Meter, Tally};
+use crate::meter::{Meter, ModelMeter, Tally};
 use crate::model::{Model, Models};
 use crate::peers::Peers;
 use crate::perform;
@@ -144,8 +144,8 @@ pub(crate) struct Actor<V: View> {
     /// Where the running turn works.
     place: Option<(TurnId, Arc<Place>)>,
     room: room::Room,
-    /// The one that was last asked for by name.
-    model: Option<Arc<dyn Model>>,
+    /// The one that was last asked for by name, and where it is counted.
+    model: Option<(Arc<dyn Model>, Arc<ModelMeter>)>,
     /// The request that runs out next.
     due: Option<Due>,
     /// The server stops: what runs is wound down, and nothing begins.
@@ -272,8 +272,12 @@ impl<V: View> Actor<V> {
     pub(super) async fn check_model(&mut self) -> Result<(), LogError> {
         let Some(settings) = self.state.settings() else { return Ok(()) };
         let (wanted, before) = (settings.model.clone(), settings.tokens_max);
-        let found = self.kit.models.find(&wanted);
-        self.model = found.as_ref().ok().cloned();
+        let known = self.model.as_ref().map(|(model, _)| model);
+        // Who runs a name does not change while the server runs.
+        let found = match known.filter(|model| model.name() == &*wanted) {
+            Some(known) => Ok(known.clone()),
+            None => self.kit.models.find(&wanted),
+        };
         let why = match found {
             Ok(model) if before.is_none_or(|before| before == model.card().tokens_max) => {
                 return Ok(());

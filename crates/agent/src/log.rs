@@ -133,10 +133,17 @@ pub trait Writer: Send {
     /// Fails unless this writer is still the one that writes.
     fn confirmed(&mut self) -> BoxFuture<'_, Result<(), LogError>>;
 
-    /// Keeps growth of open items until `forget_growth`.
+    /// Keeps growth of open items until it is forgotten.
     fn grow<'a>(&'a mut self, growths: &'a [Growth]) -> BoxFuture<'a, Result<(), LogError>>;
 
-    /// No item is open: what `grow` kept is no longer needed.
+    /// No item is open: what `grow` kept is no longer needed. It is forgotten when the writer is
+    /// let go, and before it is much; until then whoever opens the session after a crash may find
+    /// growth of items that are complete.
+    fn end_growth(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
+        self.forget_growth()
+    }
+
+    /// Forgets what `grow` kept, at once.
     fn forget_growth(&mut self) -> BoxFuture<'_, Result<(), LogError>>;
 
     /// Adds a line that is never replayed.

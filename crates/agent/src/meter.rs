@@ -107,6 +107,8 @@ pub struct Meter {
     decisions: Family<By<1>, Counter>,
     compactions: Family<By<1>, Counter>,
     append_seconds: Times<By<1>>,
+    /// By what a batch was to survive, in the order of `FLUSHES`.
+    appends: [Histogram; FLUSHES.len()],
     flush_seconds: Histogram,
     refused: limit::Refused,
     of_peers: peers::OfPeers,
@@ -133,6 +135,9 @@ pub(crate) struct ModelMeter {
 /// the last is a part of the fourth.
 const DIRECTIONS: [&str; 5] = ["input", "cached", "cache_written", "output", "reasoning"];
 
+/// What a batch may be to survive.
+const FLUSHES: [&str; 3] = ["disk", "soon", "process"];
+
 impl Default for Meter {
     fn default() -> Meter {
         Meter::new(Vec::new())
@@ -142,6 +147,7 @@ impl Default for Meter {
 impl Meter {
     /// `known` are the models that may be counted by name, each with its provider.
     pub fn new(known: Vec<(String, &'static str)>) -> Meter {
+        let append_seconds: Times<By<1>> = Family::new_with_constructor(Seconds(&DISK_SECS));
         let meter = Meter {
             sessions: Gauge::default(),
             opened: Counter::default(),
@@ -164,7 +170,8 @@ impl Meter {
             waits: Family::default(),
             decisions: Family::default(),
             compactions: Family::default(),
-            append_seconds: Family::new_with_constructor(Seconds(&DISK_SECS)),
+            appends: FLUSHES.map(|flush| append_seconds.get_or_create_owned(&[("flush", flush)])),
+            append_seconds,
             flush_seconds: Seconds(&DISK_SECS).new_metric(),
             refused: limit::Refused::default(),
             of_peers: peers::OfPeers::default(),
@@ -188,9 +195,6 @@ impl Meter {
         for how in ["summary", "trim"] {
             let _ = self.compactions.get_or_create(&[("how", how)]);
         }
-        for flush in ["disk", "soon", "process"] {
-            let _ = self.append_seconds.get_or_create(&[("flush", flush)]);
-        }
         self.refused.begin();
         self.of_peers.begin();
         for tool in &self.tool_names {
@@ -204,12 +208,13 @@ impl Meter {
 
     /// A batch was written, and so is it to be flushed. How long that takes is told by itself.
     pub(crate) fn appended(&self, flush: Flush, took: Duration) {
-        let word = match flush {
-            Flush::Disk => "disk",
-            Flush::Soon => "soon",
-            Flush::Process => "process",
+        let [disk, soon, process] = &self.appends;
+        let of_this = match flush {
+            Flush::Disk => disk,
+            Flush::Soon => soon,
+            Flush::Process => process,
         };
-        self.append_seconds.get_or_create(&[("flush", word)]).observe(took.as_secs_f64());
+        of_this.observe(took.as_secs_f64());
     }
 
     pub(crate) fn store_failed(&self) {

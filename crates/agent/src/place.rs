@@ -9,6 +9,7 @@ use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 use polyloop_session::{SessionId, Text};
 use rustix::fs::OFlags;
@@ -19,6 +20,10 @@ use crate::tool::bash::is_forbidden;
 use crate::tool::{Place, Words, skills};
 
 mod checked_out;
+mod kept;
+
+pub use kept::Kept;
+use kept::Looks;
 
 /// Of a file that tells the model who it is or how to work here.
 const TOLD_BYTES_MAX: u64 = 64 * 1024;
@@ -145,38 +150,48 @@ pub struct Instructions {
     pub rules: Text,
     /// The operator's own.
     pub own: Option<Text>,
-    /// What was told last: sessions that are told the same share it.
-    pub last: Arc<Mutex<Words>>,
+    /// What was told lately.
+    pub kept: Arc<Kept>,
 }
 
 impl Instructions {
-    /// Read anew for each call, so that an edit of these files counts at once.
+    /// Looked at anew for each call, so that an edit of these files counts at once.
     pub fn for_turn(&self, place: &Place) -> Words {
-        let soul = told(place, "SOUL.md");
+        self.at(place, SystemTime::now())
+    }
+
+    /// The same, at a time: what has not changed for long is not read again.
+    pub fn at(&self, place: &Place, now: SystemTime) -> Words {
+        let today = self.kept.today();
+        if let Some(words) = self.kept.find(place, today) {
+            return words;
+        }
+        // What is looked at comes before what is read of it: a change in between is seen next time.
+        let mut looks = Looks::of(place);
+        let soul = told(place, "SOUL.md", &mut looks);
         let role = soul.as_deref().unwrap_or(&self.role);
         let mut parts = vec![role.trim().to_string(), self.rules.trim().to_string()];
-        if let Some(agents) = told(place, "AGENTS.md") {
+        if let Some(agents) = told(place, "AGENTS.md", &mut looks) {
             parts.push(agents.trim().to_string());
         }
-        parts.push(facts(place, jiff::Zoned::now().date()));
-        parts.extend(skills::told(place));
+        parts.push(facts(place, today, &mut looks));
+        if skills::DIRECTORIES.into_iter().any(|path| place.has_some_of(path)) {
+            looks.cannot_tell();
+            parts.extend(skills::told(place));
+        }
         parts.extend(self.own.as_ref().map(|own| own.trim().to_string()));
         parts.retain(|part| !part.is_empty());
         let mut text = parts.join("\n\n");
         text.push('\n');
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if **last != *text {
-            *last = text.into();
-        }
-        last.clone()
+        self.kept.keep(place, today, text, looks.witnesses(now))
     }
 }
 
 /// What the model should know of where it works. Changes at most once a day, so that providers'
 /// caches hold.
-fn facts(place: &Place, today: jiff::civil::Date) -> String {
+fn facts(place: &Place, today: jiff::civil::Date, looks: &mut Looks) -> String {
     let mut facts = vec![format!("Working directory: {}", place.cwd.display())];
-    let checked_out = checked_out::checked_out(place);
+    let checked_out = checked_out::checked_out(place, looks);
     facts.push(format!("Version control: {}", checked_out.as_deref().unwrap_or("none found")));
     facts.push(format!("System: {}, commands run in bash", std::env::consts::OS));
     facts.push(format!("Date: {today}"));
@@ -186,12 +201,13 @@ fn facts(place: &Place, today: jiff::civil::Date) -> String {
 /// The text of a regular file of the folder; a long one is cut, a blank one is none. A link that
 /// leads out of the folder, or to the server's own files, is not followed: what is told goes to
 /// the provider.
-fn told(place: &Place, name: &str) -> Option<String> {
+fn told(place: &Place, name: &str, looks: &mut Looks) -> Option<String> {
     // Most folders have none, and where the name of nothing leads need not be found out.
-    if !place.has(name) {
+    if !place.has_some_of(name) {
         return None;
     }
     let path = place.cwd.join(name);
+    looks.saw(&path);
     path.metadata().ok().filter(Metadata::is_file)?;
     let path = path.canonicalize().ok()?;
     let closed = is_forbidden(&path, place) || place.rules.closes(&path, &place.cwd);

@@ -165,12 +165,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether a path in the working directory leads to anything: one look, for names that most
-    /// folders do not have.
-    pub(crate) fn has(&self, path: &str) -> bool {
+    /// Whether the first name of a path in the working directory is there, whatever it leads to:
+    /// where it is not, the directory alone says that nothing of it is.
+    pub(crate) fn has_some_of(&self, path: &str) -> bool {
+        let first = path.split('/').next().unwrap_or(path);
         match self.root.as_ref().filter(|root| root.path() == self.cwd) {
-            Some(root) => root.has(path),
-            None => self.cwd.join(path).exists(),
+            Some(root) => root.has(first),
+            None => self.cwd.join(first).symlink_metadata().is_ok(),
         }
     }
 

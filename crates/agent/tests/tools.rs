@@ -31,6 +31,7 @@ mod tools {
     pub mod skill;
     pub mod stop;
     pub mod todos;
+    pub mod told;
     pub mod trees;
     pub mod waiting;
     pub mod web;
@@ -106,6 +107,7 @@ fn main() -> ExitCode {
         tools::skill::ALL,
         tools::stop::ALL,
         tools::todos::ALL,
+        tools::told::ALL,
         tools::trees::ALL,
         tools::waiting::ALL,
         tools::web::ALL,

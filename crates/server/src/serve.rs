@@ -505,5 +505,5 @@ fn instructions(config: &Config) -> Instructions {
     let own = config.instructions_file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
     let (role, rules) = INSTRUCTIONS.split_once("\n\n").unwrap_or((INSTRUCTIONS, ""));
     let (role, rules, own) = (role.into(), rules.into(), own.map(Into::into));
-    Instructions { role, rules, own, last: Arc::default() }
+    Instructions { role, rules, own, kept: Arc::default() }
 }

@@ -68,7 +68,7 @@ pub fn make(log: Arc<dyn Log>, messages: Messages, work: &Path) -> Kit {
             role: "You are a careful agent.".into(),
             rules: "Be brief.".into(),
             own: None,
-            last: Arc::default(),
+            kept: Arc::default(),
         },
         tools: tool::ALL.iter().map(|tool| tool.spec()).collect(),
         // The other one unpacks its tables while the first turns run.

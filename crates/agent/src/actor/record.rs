@@ -159,7 +159,7 @@ impl<V: View> Actor<V> {
             self.audience.deliver();
         }
         if closes_growth && self.live.is_empty() {
-            self.writer.forget_growth().await?;
+            self.writer.end_growth().await?;
         }
         if ends_turn {
             self.writer.keep(&self.state, Occasion::TurnEnded).await;

@@ -18,6 +18,7 @@ use uuid::Uuid;
 
 use super::{Actor, Kept};
 use crate::log::LogError;
+use crate::meter::ModelMeter;
 use crate::model::Model;
 use crate::perform::{self, Asked, Performed, Ran};
 use crate::subscriber::{Power, View};
@@ -97,9 +98,8 @@ impl<V: View> Actor<V> {
                 let place = self.place();
                 let instructions = self.instructions(&place);
                 let delay = Duration::from_millis(self.delay_ms(call));
-                let model = self.model();
-                let provider = self.kit.models.provider(model.name());
-                let passage = self.tally.asks(call, self.kit.meter.model(model.name(), provider));
+                let (model, meter) = self.known_model();
+                let passage = self.tally.asks(call, meter);
                 let (gate, session) = (self.kit.gates.calls.told_to(passage), self.id.clone());
                 let asked =
                     Asked { call, delay, prompt, instructions, tools, place, stop, gate, session };
@@ -122,16 +122,22 @@ impl<V: View> Actor<V> {
     }
 
     pub(super) fn model(&mut self) -> Arc<dyn Model> {
+        self.known_model().0
+    }
+
+    fn known_model(&mut self) -> (Arc<dyn Model>, Arc<ModelMeter>) {
         let wanted = self.state.settings().map(|settings| &*settings.model);
-        if let (Some(model), Some(wanted)) = (&self.model, wanted)
-            && model.name() == wanted
+        if let (Some(known), Some(wanted)) = (&self.model, wanted)
+            && known.0.name() == wanted
         {
-            return model.clone();
+            return known.clone();
         }
         let found = wanted.and_then(|name| self.kit.models.find(name).ok());
         let model = found.unwrap_or_else(|| self.kit.models.preset());
-        self.model = Some(model.clone());
-        model
+        let provider = self.kit.models.provider(model.name());
+        let known = (model.clone(), self.kit.meter.model(model.name(), provider));
+        self.model = Some(known.clone());
+        known
     }
 
     /// Where the running turn works: its own folder, its session's, or the server's.

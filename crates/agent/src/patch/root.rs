@@ -97,9 +97,14 @@ impl Root {
         Ok(Self(Arc::new(Inner { path, named, handle, id: FileId::of(&stat) })))
     }
 
-    /// Whether a path in it leads to anything; links are followed.
-    pub(crate) fn has(&self, path: &str) -> bool {
-        rustix::fs::statat(&self.0.handle, path, AtFlags::empty()).is_ok()
+    /// Whether it has this name, whatever that leads to.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        look(&self.0.handle, name).is_ok()
+    }
+
+    /// The directory as it is now.
+    pub(crate) fn stat(&self) -> Result<Stat, Errno> {
+        rustix::fs::fstat(&self.0.handle)
     }
 
     /// Its path without links, as it was when it was opened.
@@ -111,9 +116,28 @@ impl Root {
         self.0.id
     }
 
-    /// Whether a path, links followed, still leads to it, and it is still where it was opened.
+    /// Whether a path still leads to this directory, and that is still where it was opened.
     pub(crate) fn is_still(&self, wanted: &Path) -> bool {
+        if wanted == self.0.path {
+            return self.stays();
+        }
         wanted.canonicalize().is_ok_and(|path| path == self.0.path) && self.check().is_ok()
+    }
+
+    /// Whether its path leads to it through no link.
+    fn stays(&self) -> bool {
+        let flags = OFlags::PATH.union(DIRECTORY);
+        let cwd = rustix::fs::CWD;
+        let resolve = ResolveFlags::NO_SYMLINKS;
+        match rustix::fs::openat2(cwd, &self.0.path, flags, Mode::empty(), resolve) {
+            Ok(found) => rustix::fs::fstat(&found).is_ok_and(|stat| FileId::of(&stat) == self.0.id),
+            // Old kernels lack the call, and some containers forbid it.
+            Err(Errno::NOSYS | Errno::PERM) => {
+                let path = self.0.path.canonicalize();
+                path.is_ok_and(|path| path == self.0.path) && self.check().is_ok()
+            }
+            Err(_) => false,
+        }
     }
 
     /// An error if its path has come to mean another directory, or none.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Stat};
 
+use super::Looks;
 use crate::patch::Root;
 use crate::patch::path::{normal, split};
 use crate::patch::root::look;
@@ -24,21 +25,40 @@ const NAME_CHARS_MAX: usize = 100;
 const COMMIT_CHARS: usize = 12;
 
 /// In words; nothing if the folder is in no work tree of Git.
-pub(super) fn checked_out(place: &Place) -> Option<String> {
+pub(super) fn checked_out(place: &Place, looks: &mut Looks) -> Option<String> {
     // Most folders have none: a look at each name is all they cost.
-    let named = place.cwd.ancestors().map(|dir| dir.join(".git"));
-    let mut named = named.filter(|git| git.symlink_metadata().is_ok()).peekable();
-    named.peek()?;
+    let mut named = place.cwd.ancestors().map(|dir| dir.join(".git"));
+    let git = named.find(|git| {
+        let none = git.symlink_metadata().is_err();
+        // Of the folder itself it is known what is in it.
+        if none && git.parent() != Some(&*place.cwd) {
+            looks.saw_nothing(git.clone());
+        }
+        !none
+    })?;
+    let head = head_of(git, place, looks);
+    if head.is_none() {
+        looks.cannot_tell();
+    }
+    in_words(head?.trim())
+}
+
+/// What the repository says is checked out.
+fn head_of(git: PathBuf, place: &Place, looks: &mut Looks) -> Option<String> {
     let top = Top { root: Root::open(Path::new("/")).ok()?, place };
     // As git goes: what is found first counts, usable or not.
-    let (git, stat) = named.find_map(|git| top.look(&git).map(|stat| (git, stat)))?;
-    let git = match FileType::from_raw_mode(stat.st_mode) {
+    let git = match FileType::from_raw_mode(top.look(&git)?.st_mode) {
         FileType::Directory => git,
-        FileType::RegularFile => top.named_by(&git)?,
+        FileType::RegularFile => {
+            looks.cannot_tell();
+            top.named_by(&git)?
+        }
         _ => return None,
     };
     top.look(&git).filter(is_own)?;
-    in_words(top.text(&git.join("HEAD"))?.trim())
+    let head = git.join("HEAD");
+    looks.saw(&head);
+    top.text(&head)
 }
 
 /// Everything, seen through no link.

@@ -12,7 +12,7 @@ use polyloop_session::shown::visible;
 use super::files::{Links, Names, Target};
 use super::{Place, TEXT_BYTES_MAX};
 
-const DIRECTORIES: [&str; 2] = [".polyloop/skills", ".loom/skills"];
+pub(crate) const DIRECTORIES: [&str; 2] = [".polyloop/skills", ".loom/skills"];
 /// What may follow a skill's name in the path of its file.
 const ENDINGS: [&str; 5] = [".md", ".txt", ".markdown", "/SKILL.md", ""];
 
@@ -160,8 +160,7 @@ fn one_line(text: &str) -> String {
 fn list(place: &Place, max: usize) -> (Vec<String>, usize) {
     let mut found: Vec<(String, String, &str)> = Vec::new();
     for directory in DIRECTORIES {
-        // Most folders have none, and every turn asks.
-        if !place.has(directory) || !place.cwd.join(directory).is_dir() {
+        if !place.cwd.join(directory).is_dir() {
             continue;
         }
         let Ok(target) = Target::find(directory, place, Names::Any, Links::FollowInside) else {

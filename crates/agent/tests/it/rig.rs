@@ -141,7 +141,7 @@ impl Setup {
                 role: ROLE.into(),
                 rules: RULES.into(),
                 own: Some(OWN.into()),
-                last: Arc::default(),
+                kept: Arc::default(),
             },
             tools: tool::ALL.iter().map(|tool| tool.spec()).collect(),
             tokens: Counted::by(Arc::new(Rough)),

@@ -169,8 +169,8 @@ fn long() {
 
 fn told() {
     let ground = Ground::new();
-    let (role, rules, own, last) = ("ROLE".into(), "RULES".into(), None, Arc::default());
-    let instructions = Instructions { role, rules, own, last };
+    let (role, rules, own, kept) = ("ROLE".into(), "RULES".into(), None, Arc::default());
+    let instructions = Instructions { role, rules, own, kept };
     let without = instructions.for_turn(&ground.place).to_string();
     assert!(!without.contains("Skills"), "{without}");
     add(&ground, ".polyloop/skills/ship.md", "---\ndescription: Ships\u{200b} it\n---\n");

@@ -166,7 +166,8 @@ impl Store {
         let (_, whole) = journal::read(&bytes);
         if !bytes.is_empty() {
             found.push(Finding::note(format!(
-                "a live journal of {} bytes, {whole} of them whole: what was shown of open items",
+                "a live journal of {} bytes, {whole} of them whole: what was shown of items that \
+                 were open, or had just ended",
                 bytes.len()
             )));
         }

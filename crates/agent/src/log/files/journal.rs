@@ -1,7 +1,8 @@
 //! The live journal: growth of open items, written before anyone sees it.
 //!
 //! A record is a header line (`item stream offset bytes`), the text, and a newline; a torn last
-//! record is left out. Emptied when no item is open.
+//! record is left out. Of no use when no item is open; emptied then if it is long, else later: to
+//! make the first page of a file takes longer than to write down most of what is said.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,10 +17,14 @@ pub(super) struct Journal {
     file: File,
     path: PathBuf,
     bytes: u64,
+    /// Whether it holds growth of items that may be open.
+    needed: bool,
     /// What is written next; kept, since it is as long every time.
     out: Vec<u8>,
 }
 
+/// What may stand in a journal that nobody needs: one page.
+const LEFT_BYTES_MAX: u64 = 4096;
 /// A longer one is let go.
 const OUT_BYTES_KEPT: usize = 1024;
 
@@ -33,11 +38,13 @@ impl Journal {
             disk.cut(&file, whole)?;
         }
         let path = path.to_path_buf();
-        Ok((Journal { disk, file, path, bytes: whole, out: Vec::new() }, live))
+        let needed = whole > 0;
+        Ok((Journal { disk, file, path, bytes: whole, needed, out: Vec::new() }, live))
     }
 
     pub(super) fn grow(&mut self, growths: &[Growth]) -> io::Result<()> {
         self.out.clear();
+        self.needed |= !growths.is_empty();
         write(growths, &mut self.out);
         if let Err(error) = self.disk.write(&self.file, &self.out) {
             self.disk.cut(&self.file, self.bytes)?;
@@ -50,7 +57,17 @@ impl Journal {
         Ok(())
     }
 
+    /// No item is open.
+    pub(super) fn end(&mut self) -> io::Result<()> {
+        if self.bytes > LEFT_BYTES_MAX {
+            return self.clear();
+        }
+        self.needed = false;
+        Ok(())
+    }
+
     pub(super) fn clear(&mut self) -> io::Result<()> {
+        self.needed = false;
         if self.bytes > 0 {
             self.disk.cut(&self.file, 0)?;
             self.bytes = 0;
@@ -61,8 +78,8 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        if self.bytes == 0 {
-            // An empty journal says nothing, also when it cannot be removed.
+        if !self.needed || self.bytes == 0 {
+            // It says nothing of what is open, also when it cannot be removed.
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -132,12 +149,57 @@ mod tests {
         Growth { item: ItemId(Seq(item)), stream: Stream::Output, offset, text: text.into() }
     }
 
+    fn opened(path: &Path) -> (Journal, Live) {
+        Journal::open(Arc::new(super::super::disk::RealDisk), path).unwrap()
+    }
+
+    #[test]
+    fn what_nobody_needs_stands_for_a_page_and_goes_with_the_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.live");
+        let (mut journal, _) = opened(&path);
+        journal.grow(&[growth(7, 0, "one")]).unwrap();
+        journal.end().unwrap();
+        let stands = journal.bytes;
+        assert!(stands > 0);
+        journal.grow(&[growth(9, 0, "two")]).unwrap();
+        assert!(journal.bytes > stands, "what was left is not written over");
+
+        // As after a kill: both are there, and the caller knows which is open.
+        let copy = dir.path().join("copy.live");
+        std::fs::copy(&path, &copy).unwrap();
+        let (mut again, live) = opened(&copy);
+        let text = |item| live.text(ItemId(Seq(item)), Stream::Output);
+        assert_eq!((text(7), text(9)), ("one", "two"));
+        drop(again);
+        assert!(copy.exists(), "what was found may be needed");
+        (again, _) = opened(&copy);
+        again.clear().unwrap();
+        assert_eq!(std::fs::metadata(&copy).unwrap().len(), 0);
+        drop(again);
+        assert!(!copy.exists());
+
+        let much = "x".repeat(LEFT_BYTES_MAX as usize);
+        journal.grow(&[growth(9, 3, &much)]).unwrap();
+        journal.end().unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+        journal.grow(&[growth(11, 0, "three")]).unwrap();
+        journal.end().unwrap();
+        drop(journal);
+        assert!(!path.exists());
+
+        let (mut journal, _) = opened(&path);
+        journal.grow(&[growth(13, 0, "open")]).unwrap();
+        journal.grow(&[]).unwrap();
+        drop(journal);
+        assert!(path.exists(), "it is open");
+    }
+
     #[test]
     fn a_journal_cut_at_any_byte_keeps_every_whole_record() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.live");
-        let (mut journal, _) =
-            Journal::open(Arc::new(super::super::disk::RealDisk), &path).unwrap();
+        let (mut journal, _) = opened(&path);
         let texts = ["one\n", "zwei ü\n\n", "3 o 0 4\n", "x"];
         let mut offset = 0;
         let mut ends = vec![0];
@@ -150,8 +212,7 @@ mod tests {
         let whole = std::fs::read(&path).unwrap();
         for cut in 0..=whole.len() {
             std::fs::write(&path, &whole[..cut]).unwrap();
-            let (journal, live) =
-                Journal::open(Arc::new(super::super::disk::RealDisk), &path).unwrap();
+            let (journal, live) = opened(&path);
             let records = ends.iter().filter(|end| **end <= cut).count() - 1;
             let want: String = texts[..records].concat();
             assert_eq!(live.text(ItemId(Seq(7)), Stream::Output), want, "cut at {cut}");

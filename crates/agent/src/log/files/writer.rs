@@ -312,6 +312,11 @@ impl Writer for FileWriter {
         .boxed()
     }
 
+    fn end_growth(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
+        async move { self.journal.end().map_err(|error| self.store.error(&self.id, &error)) }
+            .boxed()
+    }
+
     fn forget_growth(&mut self) -> BoxFuture<'_, Result<(), LogError>> {
         async move { self.journal.clear().map_err(|error| self.store.error(&self.id, &error)) }
             .boxed()
