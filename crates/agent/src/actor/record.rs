@@ -100,13 +100,12 @@ impl<V: View> Actor<V> {
         }
     }
 
-    /// Writes down and sends what was taken, once the model that it asks has been asked. Gives what
-    /// came of that at once: what it says first goes out with what it was asked.
+    /// Writes down and sends what was taken, once the model that it asks has been asked. If that has
+    /// said something at once, gives it instead: it is written with what it was asked.
     pub(super) async fn settle(&mut self) -> Result<Option<Performed>, LogError> {
         let mut first = None;
         if std::mem::take(&mut self.unwritten.asks) && !self.unwritten.entries.is_empty() {
             first = self.performed().await;
-            self.write_down().await?;
             if first.is_none() {
                 // Whatever arrived meanwhile is seen when this thread has looked at its sockets.
                 tokio::task::yield_now().await;
