@@ -58,6 +58,7 @@ class Asked:
         self.tools = [tool["function"]["name"] for tool in body.get("tools") or []]
         self.kind, self.about, self.since = self._read()
         self.at = time.monotonic()
+        self.is_open = True
 
     def _read(self):
         texts = [(at, text(m)) for at, m in enumerate(self.messages) if m["role"] == "user"]
@@ -219,13 +220,19 @@ class Thinker:
         except OSError:
             pass
         finally:
-            with self.lock:
-                self.open -= 1
+            self._over(asked)
+
+    def _over(self, asked):
+        """Before the last words are sent: whoever reads them may ask again at once."""
+        with self.lock:
+            self.open -= asked.is_open
+            asked.is_open = False
 
     def _answer(self, handler, asked, rule):
         more = rule.more if rule else {}
         if more.get("status"):
             rule.came.set()
+            self._over(asked)
             return refuse(handler, more["status"])
         reply = self.answers(asked) if more.get("instead") is None else more["instead"]
         chunks = list(streamed(reply))
@@ -242,10 +249,12 @@ class Thinker:
             if rule and more.get("cut") == at:
                 rule.came.set()
                 handler.wfile.flush()
+                self._over(asked)
                 return handler.connection.close()
             if chunk is not None:
                 handler.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
                 handler.wfile.flush()
+        self._over(asked)
         handler.wfile.write(b"data: [DONE]\n\n")
         return handler.wfile.flush()
 
