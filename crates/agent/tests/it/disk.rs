@@ -198,8 +198,17 @@ struct Written {
     sure: usize,
     /// Of these, so many were flushed.
     flushed: usize,
+    /// Items that are complete, and what the next one has grown by.
+    ended: u64,
     grown: String,
     grown_is_sure: bool,
+}
+
+impl Written {
+    /// A complete item does not grow any more.
+    fn item(&self) -> ItemId {
+        ItemId(Seq(1 + self.ended))
+    }
 }
 
 struct Life<'a> {
@@ -208,18 +217,23 @@ struct Life<'a> {
     opened: Opened,
 }
 
-const ITEM: ItemId = ItemId(Seq(1));
-
 impl Life<'_> {
     /// `None` when something failed, and the session must be opened anew.
     async fn operation(&mut self) -> Option<()> {
-        match self.dice.below(9) {
+        match self.dice.below(10) {
             0..=3 => self.append().await,
             8 => self.flush_owed().await,
             4 | 5 => self.grow().await,
             6 => {
                 self.written.grown_is_sure = false;
                 self.opened.writer.forget_growth().await.ok()?;
+                (self.written.grown, self.written.grown_is_sure) = (String::new(), true);
+                Some(())
+            }
+            9 => {
+                self.written.grown_is_sure = false;
+                self.opened.writer.end_growth().await.ok()?;
+                self.written.ended += 1;
                 (self.written.grown, self.written.grown_is_sure) = (String::new(), true);
                 Some(())
             }
@@ -270,8 +284,8 @@ impl Life<'_> {
     async fn grow(&mut self) -> Option<()> {
         let text = format!("{} ", self.dice.below(100));
         let offset = self.written.grown.len() as u64;
-        let growth =
-            Growth { item: ITEM, stream: Stream::Text, offset, text: text.as_str().into() };
+        let item = self.written.item();
+        let growth = Growth { item, stream: Stream::Text, offset, text: text.as_str().into() };
         let was_sure = std::mem::replace(&mut self.written.grown_is_sure, false);
         self.opened.writer.grow(&[growth]).await.ok()?;
         self.written.grown_is_sure = was_sure;
@@ -294,7 +308,7 @@ async fn check(dir: &Path, written: &mut Written, sure: usize) -> Result<(), Str
     if opened.folded.state != fold(all.iter().map(|entry| &**entry)) {
         return Err("it is opened as something else".into());
     }
-    let live = opened.live.text(ITEM, Stream::Text);
+    let live = opened.live.text(written.item(), Stream::Text);
     if written.grown_is_sure && live != written.grown {
         return Err(format!("{:?} was shown, kept is {live:?}", written.grown));
     }
@@ -327,7 +341,7 @@ async fn live(seed: u64, lies: bool) -> Result<u64, String> {
             }
             written.all.truncate(found);
             (written.sure, written.flushed) = (found, found);
-            let live = opened.live.text(ITEM, Stream::Text).to_owned();
+            let live = opened.live.text(written.item(), Stream::Text).to_owned();
             if written.grown_is_sure && live != written.grown {
                 return Err(format!("seed {seed}, life {life}: {live:?}"));
             }
