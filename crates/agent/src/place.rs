@@ -20,10 +20,10 @@ use crate::tool::bash::is_forbidden;
 use crate::tool::{Place, Words, skills};
 
 mod checked_out;
-mod kept;
+mod told;
 
-pub use kept::Kept;
-use kept::Looks;
+use told::Looks;
+pub use told::Told;
 
 /// Of a file that tells the model who it is or how to work here.
 const TOLD_BYTES_MAX: u64 = 64 * 1024;
@@ -151,7 +151,7 @@ pub struct Instructions {
     /// The operator's own.
     pub own: Option<Text>,
     /// What was told lately.
-    pub kept: Arc<Kept>,
+    pub kept: Arc<Told>,
 }
 
 impl Instructions {
@@ -162,7 +162,7 @@ impl Instructions {
 
     /// The same, at a time: what has not changed for long is not read again.
     pub fn at(&self, place: &Place, now: SystemTime) -> Words {
-        let today = self.kept.today();
+        let today = jiff::Zoned::try_from(now).unwrap_or_else(|_| jiff::Zoned::now()).date();
         if let Some(words) = self.kept.find(place, today) {
             return words;
         }

@@ -17,7 +17,7 @@ use polyloop_agent::model::gemini::account::Account;
 use polyloop_agent::model::http::{Proxies, Road};
 use polyloop_agent::model::lane::Lanes;
 use polyloop_agent::model::offline::{OFFLINE_NAME, Offline};
-use polyloop_agent::model::remote::{AsksWith, Auth, Endpoint, Remote};
+use polyloop_agent::model::remote::{Auth, Endpoint, Remote};
 use polyloop_agent::model::responses::Responses;
 use polyloop_agent::model::secret::Secret;
 use polyloop_agent::model::table::{Family, Table};
@@ -79,7 +79,6 @@ impl Served {
                 road: road.clone(),
                 lanes: lanes.clone(),
                 idle_time_max: config.idle_timeout,
-                asks_with: AsksWith::default(),
             })))
         };
         Ok(Served {

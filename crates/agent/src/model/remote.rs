@@ -5,8 +5,7 @@
 //! header of its own provider's requests and nowhere else: what a provider says is searched for it
 //! before anybody reads it.
 
-use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::BoxStream;
@@ -52,12 +51,7 @@ pub struct Endpoint {
     pub lanes: Lanes,
     /// How long a provider may send nothing.
     pub idle_time_max: Duration,
-    pub asks_with: AsksWith,
 }
-
-/// The headers of every question, once one was asked; a key may be among them.
-#[derive(Default)]
-pub struct AsksWith(OnceLock<HeaderMap>);
 
 /// How a request says whose it is.
 pub enum Auth {
@@ -112,7 +106,10 @@ impl Endpoint {
     /// The beginning of an answer, or why there is none.
     async fn send(&self, body: Vec<u8>, model: &str) -> Result<Body, Failure> {
         let url = format!("{}{}", self.base_url, self.api.path(model));
-        let headers = self.asking().await?;
+        let mut headers = self.headers().await?;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(http::USER_AGENT));
         let sent = tokio::time::timeout(self.idle_time_max, self.lanes.post(&url, &headers, &body));
         let answer = sent
             .await
@@ -138,23 +135,6 @@ impl Endpoint {
             }
             Err(failure) => Err(failure),
         }
-    }
-
-    /// The headers of a question, made once where they are the same every time.
-    async fn asking(&self) -> Result<Cow<'_, HeaderMap>, Failure> {
-        if let Some(made) = self.asks_with.0.get() {
-            return Ok(Cow::Borrowed(made));
-        }
-        let mut headers = self.headers().await?;
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        headers.insert(USER_AGENT, HeaderValue::from_static(http::USER_AGENT));
-        Ok(match self.auth {
-            Auth::Account(_) => Cow::Owned(headers),
-            Auth::Open | Auth::Bearer(_) | Auth::Header(..) => {
-                Cow::Borrowed(self.asks_with.0.get_or_init(|| headers))
-            }
-        })
     }
 
     /// What this provider wants to see on every request.

@@ -24,7 +24,7 @@ const TEXTS: [&str; 3] = ["Be brief.", "Be exact.", "Be quick."];
 const HEADS: [&str; 3] = ["ref: refs/heads/a", "ref: refs/heads/b", "nothing that Git says"];
 const SKILL: &str = ".polyloop/skills/ship.md";
 
-fn told(kept: Arc<polyloop_agent::place::Kept>) -> Instructions {
+fn told(kept: Arc<polyloop_agent::place::Told>) -> Instructions {
     Instructions { role: "ROLE".into(), rules: "RULES".into(), own: None, kept }
 }
 

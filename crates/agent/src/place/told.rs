@@ -11,9 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use jiff::civil::Date;
-use jiff::{Timestamp, ToSpan as _, Zoned};
 use rustix::fs::{FileType, Stat};
 
+use crate::patch::root::FileId;
 use crate::tool::{Place, Words};
 
 /// Folders that are remembered.
@@ -21,30 +21,18 @@ const FOLDERS_MAX: usize = 8;
 /// What changed more lately may change again without another time: some file systems have no finer
 /// ones.
 const SETTLED: Duration = Duration::from_secs(2);
-/// How long a day is taken for today without asking where on earth this is.
-const TODAY_HOURS_MAX: i64 = 1;
 
 /// Cheap to ask; shared by all sessions.
 #[derive(Debug, Default)]
-pub struct Kept {
-    told: Mutex<VecDeque<Told>>,
-    today: Mutex<Option<Today>>,
-}
+pub struct Told(Mutex<VecDeque<Folder>>);
 
 #[derive(Debug)]
-struct Told {
-    folder: PathBuf,
+struct Folder {
+    path: PathBuf,
     day: Date,
     words: Words,
     /// `None` where it must be read anew each time.
     holds_by: Option<Vec<Witness>>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Today {
-    date: Date,
-    from: Timestamp,
-    until: Timestamp,
 }
 
 /// Something that was seen when a folder was read, and that would be another thing by now had what
@@ -60,7 +48,7 @@ pub(super) enum Witness {
 /// Tells a file, or a directory, from what it was or will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
-    id: (u64, u64),
+    id: FileId,
     owner: u32,
     mode: u32,
     bytes: i64,
@@ -76,27 +64,11 @@ pub(super) struct Looks {
     unproved: bool,
 }
 
-impl Kept {
-    pub(super) fn today(&self) -> Date {
-        let now = Timestamp::now();
-        let mut today = self.today.lock().unwrap_or_else(PoisonError::into_inner);
-        match *today {
-            Some(known) if (known.from..known.until).contains(&now) => known.date,
-            _ => {
-                let here = now.to_zoned(jiff::tz::TimeZone::system());
-                let until = midnight(&here)
-                    .unwrap_or(now)
-                    .min(now.checked_add(TODAY_HOURS_MAX.hours()).unwrap_or(now));
-                *today = Some(Today { date: here.date(), from: now, until });
-                here.date()
-            }
-        }
-    }
-
+impl Told {
     /// What was told of a place, if it would be told again.
     pub(super) fn find(&self, place: &Place, day: Date) -> Option<Words> {
-        let told = self.told();
-        let told = told.iter().find(|told| told.folder == place.cwd && told.day == day)?;
+        let folders = self.lock();
+        let told = folders.iter().find(|told| told.path == place.cwd && told.day == day)?;
         let holds = told.holds_by.as_ref()?.iter().all(|witness| witness.holds(place));
         holds.then(|| told.words.clone())
     }
@@ -109,24 +81,19 @@ impl Kept {
         text: String,
         holds_by: Option<Vec<Witness>>,
     ) -> Words {
-        let mut all = self.told();
+        let mut all = self.lock();
         let known = all.iter().find(|told| *told.words == *text).map(|told| told.words.clone());
         let words = known.unwrap_or_else(|| text.into());
-        all.retain(|told| told.folder != place.cwd);
+        all.retain(|told| told.path != place.cwd);
         all.truncate(FOLDERS_MAX - 1);
-        let folder = place.cwd.clone();
-        all.push_front(Told { folder, day, words: words.clone(), holds_by });
+        let path = place.cwd.clone();
+        all.push_front(Folder { path, day, words: words.clone(), holds_by });
         words
     }
 
-    fn told(&self) -> MutexGuard<'_, VecDeque<Told>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Folder>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// When the day of a time is over.
-fn midnight(now: &Zoned) -> Option<Timestamp> {
-    now.tomorrow().and_then(|next| next.start_of_day()).ok().map(|next| next.timestamp())
 }
 
 impl Looks {
@@ -180,7 +147,7 @@ impl Witness {
 impl Stamp {
     fn of(stat: &Stat) -> Stamp {
         Stamp {
-            id: (stat.st_dev, stat.st_ino),
+            id: FileId::of(stat),
             owner: stat.st_uid,
             mode: stat.st_mode,
             bytes: stat.st_size,
