@@ -24,6 +24,7 @@ mod json;
 pub mod lane;
 pub mod offline;
 mod openai;
+pub mod pieces;
 pub mod remote;
 pub mod responses;
 pub mod secret;

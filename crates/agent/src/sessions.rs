@@ -218,7 +218,7 @@ impl<V: View> Sessions<V> {
     /// Makes a session with an id of our own.
     pub async fn create(&self, by: Who, settings: Settings) -> Result<Summary, CommandError> {
         let id = clock::new_session_id();
-        self.running(&id, &by, Kept::InStore, Some(settings)).await?;
+        self.running(&id, &by, Kept::InStore, Some(&settings)).await?;
         let summary = self.shared.kit.log.summary(&id).await?;
         summary.ok_or_else(|| CommandError::Store("the new session is gone".into()))
     }
@@ -357,7 +357,7 @@ impl<V: View> Sessions<V> {
         id: &SessionId,
         by: &Who,
         kept: Kept,
-        settings: Option<Settings>,
+        settings: Option<&Settings>,
     ) -> Result<Running<V>, CommandError> {
         let slot = self.slot(id).lock_owned().await;
         // Only whoever has the slot discards, so it does not pass from here on.
@@ -372,6 +372,7 @@ impl<V: View> Sessions<V> {
         // A task of its own: whoever asked may leave in the middle, and the next one must not begin
         // to work on the same files before this one is done with them.
         let (sessions, id, by) = (self.clone(), id.clone(), by.clone());
+        let settings = settings.cloned();
         let opening = tokio::spawn(async move {
             let birth = Birth { id: id.clone(), kept, settings, by };
             let opened = sessions.open(slot, birth).await;

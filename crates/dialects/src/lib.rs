@@ -132,6 +132,26 @@ pub(crate) fn shown(text: &str) -> String {
     text.chars().take(SHOWN_CHARS_MAX).flat_map(char::escape_debug).collect()
 }
 
+/// What is wrong with JSON from outside, and where: `.` where it is all of it.
+pub(crate) struct Unread {
+    pub at: String,
+    pub why: String,
+}
+
+/// The place is looked for where something is wrong: to know it costs more than all else.
+pub(crate) fn from_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<T, Unread> {
+    if let Ok(read) = serde_json::from_str(text) {
+        return Ok(read);
+    }
+    let mut json = serde_json::Deserializer::from_str(text);
+    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let at = error.path().to_string();
+        Unread { at, why: error.into_inner().to_string() }
+    })?;
+    let whole = |error: serde_json::Error| Unread { at: ".".to_string(), why: error.to_string() };
+    json.end().map(|()| read).map_err(whole)
+}
+
 /// Most messages fit, with their stamp, so that they need not be moved while they are written.
 const MESSAGE_BYTES: usize = 384;
 

@@ -9,6 +9,7 @@ use polyloop_session::Heal;
 use super::api::{Api, Decode, Refused, Said};
 use super::fault::{self, Error};
 use super::json::{self, Object};
+use super::pieces::Pieces;
 use super::table::Card;
 use super::{Failure, Request};
 
@@ -41,7 +42,7 @@ impl Api for Anthropic {
         &[("anthropic-version", "2023-06-01")]
     }
 
-    fn encode(&self, request: &Request, model: &str, card: &Card) -> Vec<u8> {
+    fn encode(&self, request: &Request, model: &str, card: &Card) -> Pieces {
         encode::body(request, model, card)
     }
 

@@ -5,6 +5,7 @@
 
 use polyloop_session::Text;
 
+use super::pieces::Pieces;
 use super::sse::Event;
 use super::table::Card;
 use super::{Chunk, Failure, Request};
@@ -32,7 +33,7 @@ pub trait Api: Send + Sync + 'static {
     }
 
     /// The request's body: JSON.
-    fn encode(&self, request: &Request, model: &str, card: &Card) -> Vec<u8>;
+    fn encode(&self, request: &Request, model: &str, card: &Card) -> Pieces;
 
     fn decoder(&self) -> Box<dyn Decode>;
 

@@ -5,6 +5,7 @@
 //! another kind or unheard of fails no answer.
 
 use super::api::{Api, Decode, Refused};
+use super::pieces::Pieces;
 use super::table::Card;
 use super::{Failure, Request, json, openai};
 
@@ -43,7 +44,7 @@ impl Api for Completions {
         "/chat/completions".to_owned()
     }
 
-    fn encode(&self, request: &Request, model: &str, card: &Card) -> Vec<u8> {
+    fn encode(&self, request: &Request, model: &str, card: &Card) -> Pieces {
         // Strings, numbers and JSON that has been read: nothing here can fail.
         json::written(&encode::request(request, model, card), request)
     }

@@ -8,6 +8,7 @@ mod kept;
 mod wire;
 
 use super::api::{Api, Decode, Refused};
+use super::pieces::Pieces;
 use super::table::Card;
 use super::{Failure, Request};
 
@@ -34,7 +35,7 @@ impl Api for Gemini {
         "/v1beta/models?pageSize=1000"
     }
 
-    fn encode(&self, request: &Request, model: &str, card: &Card) -> Vec<u8> {
+    fn encode(&self, request: &Request, model: &str, card: &Card) -> Pieces {
         encode::body(request, model, card)
     }
 

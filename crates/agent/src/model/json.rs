@@ -13,13 +13,15 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::value::RawValue;
 
 use super::Request;
-use crate::tool::ToolSpec;
+use super::pieces::Pieces;
 
 /// Of a body that is not JSON, in a fault.
 const TOLD_CHARS_MAX: usize = 200;
 /// Of a provider's own words.
 const WORDS_CHARS_MAX: usize = 500;
 
+/// Most objects have no more.
+const FIELDS: usize = 8;
 /// What is set aside for a request beside its texts.
 const BODY_BYTES_MIN: usize = 4 * 1024;
 
@@ -97,7 +99,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
-                let mut fields = Vec::new();
+                let mut fields = Vec::with_capacity(FIELDS);
                 while let Some(Name(name)) = map.next_key()? {
                     fields.push((name, map.next_value()?));
                 }
@@ -183,15 +185,15 @@ pub(super) fn text(raw: &RawValue) -> Option<String> {
 }
 
 /// A request's body, in memory that need not grow while it is written.
-pub(super) fn written(body: &impl Serialize, request: &Request) -> Vec<u8> {
-    let tool = |tool: &ToolSpec| tool.description.len() + tool.parameters.json().len();
-    let tools: usize = request.tools.iter().map(tool).sum();
-    let texts = tools + request.instructions.len() + summary::bytes(&request.prompt.messages);
+pub(super) fn written(body: &impl Serialize, request: &Request) -> Pieces {
+    let texts = summary::bytes(&request.prompt.messages);
+    let mut shared = request.tools.written_so_far();
+    shared.push(request.instructions.written().clone());
     // Quotes, line ends and the names of fields take their room.
-    let mut out = Vec::with_capacity(texts + texts / 8 + BODY_BYTES_MIN);
+    let mut out = Pieces::filling(texts + texts / 8 + BODY_BYTES_MIN, shared);
     match serde_json::to_writer(&mut out, body) {
-        Ok(()) => out,
-        Err(_) => Vec::new(),
+        Ok(()) => out.done(),
+        Err(_) => Pieces::default(),
     }
 }
 

@@ -20,6 +20,7 @@ use http::{HeaderMap, StatusCode, Uri};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::http::Proxies;
+use super::pieces::Pieces;
 use crate::rails::{Each, Slot};
 use connect::{Connector, Made, Through};
 use framing::Framing;
@@ -130,12 +131,12 @@ impl Lanes {
         &self,
         url: &str,
         headers: &HeaderMap,
-        body: &[u8],
+        body: &Pieces,
     ) -> Result<Answer, Trouble> {
         let address = self.address(url)?;
         let slot = Slot::here();
         let idle = self.0.idle.get_or_init(slot, Idle::default);
-        let head = head::written(&address.head, headers, body.len());
+        let head = head::written(&address.head, headers, body.bytes_len());
         let mut lane = match idle.take(&address.to) {
             Some(lane) => lane,
             None => self.connect(&address).await?,

@@ -19,6 +19,7 @@ use reqwest::{Client, Response};
 use super::api::{Api, Refused};
 use super::http::Road;
 use super::lane::{Body, Lanes};
+use super::pieces::Pieces;
 use super::secret::Secret;
 use super::table::Card;
 use super::token::Tokens;
@@ -104,7 +105,7 @@ impl Endpoint {
     }
 
     /// The beginning of an answer, or why there is none.
-    async fn send(&self, body: Vec<u8>, model: &str) -> Result<Body, Failure> {
+    async fn send(&self, body: Pieces, model: &str) -> Result<Body, Failure> {
         let url = format!("{}{}", self.base_url, self.api.path(model));
         let mut headers = self.headers().await?;
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -131,7 +131,7 @@ impl<V: View> Handle<V> {
         request: impl Fn(oneshot::Sender<T>) -> Request<V>,
     ) -> Result<T, CommandError> {
         for _ in 0..OPEN_TRIES_MAX {
-            let settings = self.settings.as_deref().cloned();
+            let settings = self.settings.as_deref();
             let running = self.sessions.running(&self.id, &self.by, self.kept, settings).await?;
             let (reply, answer) = oneshot::channel();
             if running.mailbox.send(Box::new(request(reply))).await.is_err() {

@@ -49,6 +49,12 @@ impl ToolList {
         known.push((form, written.clone()));
         Some(written)
     }
+
+    /// In all the forms that were asked for.
+    pub(crate) fn written_so_far(&self) -> Vec<Written> {
+        let known = self.0.written.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().map(|(_, written)| written.clone()).collect()
+    }
 }
 
 impl Deref for ToolList {

@@ -19,6 +19,10 @@ impl Written {
     pub fn of(value: &(impl Serialize + ?Sized)) -> Written {
         Written(to_raw_value(value).unwrap_or_default().into())
     }
+
+    pub fn json(&self) -> &str {
+        self.0.get()
+    }
 }
 
 impl Serialize for Written {
@@ -35,7 +39,7 @@ pub struct Schema(Written);
 impl Schema {
     /// Compact.
     pub fn json(&self) -> &str {
-        self.0.0.get()
+        self.0.json()
     }
 
     pub fn value(&self) -> Value {
@@ -71,6 +75,10 @@ pub struct Words {
 impl Words {
     pub fn text(&self) -> &Text {
         &self.text
+    }
+
+    pub fn written(&self) -> &Written {
+        &self.json
     }
 }
 

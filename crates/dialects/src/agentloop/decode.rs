@@ -13,7 +13,7 @@ use super::wire::{
 };
 use crate::ids::Ids;
 use crate::image::{self, Image};
-use crate::{Ask, Asked, Client, Complaint, bounded, shown};
+use crate::{Ask, Asked, Client, Complaint, Unread, bounded, from_json, shown};
 
 /// Parts of one user message.
 const INPUT_PARTS_MAX: usize = 256;
@@ -53,12 +53,9 @@ pub(super) fn decode(frame: &str, client: &Client) -> Result<Asked, Complaint> {
 }
 
 fn payload<T: DeserializeOwned>(raw: Option<&RawValue>) -> Result<T, Complaint> {
-    let text = raw.map_or("null", RawValue::get);
-    let mut json = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let at = error.path().to_string();
+    from_json(raw.map_or("null", RawValue::get)).map_err(|Unread { at, why }| {
         let place = if at == "." { String::new() } else { format!(".{at}") };
-        let told = bounded(format!("payload{place}: {}", error.inner()));
+        let told = bounded(format!("payload{place}: {why}"));
         Complaint::new(BAD_FORMAT, told, "bad_payload")
     })
 }

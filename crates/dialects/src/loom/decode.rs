@@ -20,7 +20,7 @@ use super::wire::bounds;
 use super::wire::client::{self, Kind};
 use crate::ids::Ids;
 use crate::reply::ToolForm;
-use crate::{Ask, Asked, Client, Complaint, RunAsk, bounded, shown};
+use crate::{Ask, Asked, Client, Complaint, RunAsk, Unread, bounded, from_json, shown};
 
 const CANCEL_REASON: &str = "Run cancelled";
 
@@ -50,14 +50,10 @@ pub(super) fn decode(frame: &str, client: &Client) -> Result<Asked, Complaint> {
 }
 
 fn read<T: DeserializeOwned>(frame: &str) -> Result<T, Complaint> {
-    let mut json = serde_json::Deserializer::from_str(frame);
-    let read: T = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let at = error.path().to_string();
+    from_json(frame).map_err(|Unread { at, why }| {
         let place = if at == "." || at == "?" { String::new() } else { format!("{at}: ") };
-        unread(format!("{place}{}", error.inner()))
-    })?;
-    json.end().map_err(|error| unread(error.to_string()))?;
-    Ok(read)
+        unread(format!("{place}{why}"))
+    })
 }
 
 fn unread(why: String) -> Complaint {

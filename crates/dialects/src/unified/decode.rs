@@ -17,7 +17,7 @@ use super::wire::{
     SetModel, SetPermissionMode, UserMessage, UserQuestionResponse, is_shallow,
 };
 use crate::image;
-use crate::{Ask, Asked, Client, Complaint, Name, Start, bounded, shown};
+use crate::{Ask, Asked, Client, Complaint, Name, Start, Unread, bounded, from_json, shown};
 
 /// The types of the protocol's documents.
 pub(super) const DOCUMENTED: [&str; 10] = [
@@ -123,14 +123,10 @@ fn read<T: DeserializeOwned>(frame: &str, code: &str) -> Result<T, Complaint> {
     if !frame.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(frame).is_ok() {
         return Err(Complaint::new(BAD_FORMAT, "A message is a JSON object", code));
     }
-    let mut json = serde_json::Deserializer::from_str(frame);
-    let read = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let at = error.path().to_string();
+    from_json(frame).map_err(|Unread { at, why }| {
         let place = if at == "." { String::new() } else { format!("{at}: ") };
-        format!("{place}{}", error.inner())
-    });
-    let read = read.and_then(|read| json.end().map(|()| read).map_err(|error| error.to_string()));
-    read.map_err(|told| Complaint::new(BAD_FORMAT, bounded(told), code))
+        Complaint::new(BAD_FORMAT, bounded(format!("{place}{why}")), code)
+    })
 }
 
 fn session(named: Option<&str>, client: &Client) -> Result<SessionId, Complaint> {

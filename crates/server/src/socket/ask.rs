@@ -20,10 +20,11 @@ impl Reader {
     ) -> Result<(), Gone> {
         self.about = asked.about.clone();
         match dialect.manner() {
-            Manner::OneSession => self.of_own_session(dialect, asked.ask).await,
-            Manner::ManySessions => self.of_named_session(dialect, asked).await,
-            Manner::Runs => self.in_order(dialect, asked).await,
-            Manner::Room => self.in_room(dialect, asked).await,
+            // Each in a piece of its own: what a connection holds while it waits is that of its way.
+            Manner::OneSession => Box::pin(self.of_own_session(dialect, asked.ask)).await,
+            Manner::ManySessions => Box::pin(self.of_named_session(dialect, asked)).await,
+            Manner::Runs => Box::pin(self.in_order(dialect, asked)).await,
+            Manner::Room => Box::pin(self.in_room(dialect, asked)).await,
         }
     }
 
@@ -66,33 +67,11 @@ impl Reader {
         };
         let makes = matches!(asked.ask, Ask::Command(Command::Send(_)) | Ask::Start(_));
         let is_new = !self.attachments.contains_key(&session);
-        // Made before it is asked for: a session that passes meanwhile is not made anew by it.
-        let handle = self.app.sessions.handle(session.clone(), self.client.who.clone());
-        if !makes && is_new {
-            match self.app.sessions.exists(&session).await {
-                Ok(true) => {}
-                Ok(false) => {
-                    let told = format!("There is no session {session}; start it first");
-                    let complaint = Complaint::new("No such session", told, "no_such_session");
-                    return self.reply(dialect, None, Reply::Complaint(complaint)).await;
-                }
-                Err(error) => {
-                    let complaint = super::attach::store_complaint(&error.to_string());
-                    return self.reply(dialect, None, Reply::Complaint(complaint)).await;
-                }
-            }
-        }
-        if is_new && let Some(complaint) = self.refused_anyway(&asked.ask) {
-            return self.reply(dialect, None, Reply::Complaint(complaint)).await;
-        }
-        if !makes && is_new {
-            self.attach_with(dialect, handle, Told::NotYet).await?;
-            if !self.is_attached(&session) {
-                return Ok(());
-            }
+        if is_new && !Box::pin(self.comes_to(dialect, &session, &asked.ask, makes)).await? {
+            return Ok(());
         }
         match asked.ask {
-            Ask::Start(start) => self.start(dialect, &session, start).await?,
+            Ask::Start(start) => Box::pin(self.start(dialect, &session, start)).await?,
             ask => self.of_session(dialect, &session, ask).await?,
         }
         // What names no session means this one, from now on.
@@ -100,6 +79,42 @@ impl Reader {
             self.client.session.get_or_insert(session);
         }
         Ok(())
+    }
+
+    /// Whether a session that this connection is not attached to may be asked this; if not, the
+    /// client was told why.
+    async fn comes_to(
+        &mut self,
+        dialect: &'static dyn Dialect,
+        session: &SessionId,
+        ask: &Ask,
+        makes: bool,
+    ) -> Result<bool, Gone> {
+        // Made before it is asked for: a session that passes meanwhile is not made anew by it.
+        let handle = self.app.sessions.handle(session.clone(), self.client.who.clone());
+        if !makes {
+            let why = match self.app.sessions.exists(session).await {
+                Ok(true) => None,
+                Ok(false) => {
+                    let told = format!("There is no session {session}; start it first");
+                    Some(Complaint::new("No such session", told, "no_such_session"))
+                }
+                Err(error) => Some(super::attach::store_complaint(&error.to_string())),
+            };
+            if let Some(complaint) = why {
+                self.reply(dialect, None, Reply::Complaint(complaint)).await?;
+                return Ok(false);
+            }
+        }
+        if let Some(complaint) = self.refused_anyway(ask) {
+            self.reply(dialect, None, Reply::Complaint(complaint)).await?;
+            return Ok(false);
+        }
+        if !makes {
+            self.attach_with(dialect, handle, Told::NotYet).await?;
+            return Ok(self.is_attached(session));
+        }
+        Ok(true)
     }
 
     async fn of_session(
@@ -117,19 +132,13 @@ impl Reader {
         };
         let done = match ask {
             Ask::Command(command) => handle.command(command).await,
-            Ask::SettleWithPatch { wait, patch, always, by } => {
-                handle.settle_with_patch(wait, patch, always, by).await
-            }
-            Ask::SetModel { model, by } => self.set_model(&handle, model, by).await,
-            Ask::ContextInfo => match handle.context_info().await {
-                Ok(info) => {
-                    return self.reply(dialect, Some(session), Reply::ContextInfo(info)).await;
+            // What is asked seldom is kept apart: a message that waits for its session is small.
+            other => match Box::pin(self.other(&handle, other)).await {
+                Ok(Some(reply)) => {
+                    return Box::pin(self.reply(dialect, Some(session), reply)).await;
                 }
+                Ok(None) => Ok(Recorded::default()),
                 Err(error) => Err(error),
-            },
-            other => match self.of_server(other).await {
-                Some(reply) => return self.reply(dialect, Some(session), reply).await,
-                None => Ok(Recorded::default()),
             },
         };
         match done {
@@ -137,8 +146,30 @@ impl Reader {
             Ok(_) | Err(CommandError::Failed(_)) => Ok(()),
             Err(error) => {
                 let reply = Reply::Complaint(complaint(&error));
-                self.reply(dialect, Some(session), reply).await
+                Box::pin(self.reply(dialect, Some(session), reply)).await
             }
+        }
+    }
+
+    /// What is no plain command, and what is answered.
+    async fn other(
+        &mut self,
+        handle: &Handle<DialectView>,
+        ask: Ask,
+    ) -> Result<Option<Reply>, CommandError> {
+        match ask {
+            Ask::SettleWithPatch { wait, patch, always, by } => {
+                handle.settle_with_patch(wait, patch, always, by).await?;
+                Ok(None)
+            }
+            Ask::SetModel { model, by } => {
+                self.set_model(handle, model, by).await?;
+                Ok(None)
+            }
+            Ask::ContextInfo => {
+                handle.context_info().await.map(|info| Some(Reply::ContextInfo(info)))
+            }
+            other => Ok(self.of_server(other).await),
         }
     }
 

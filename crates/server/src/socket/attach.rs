@@ -45,7 +45,7 @@ impl Reader {
     ) -> Result<bool, Gone> {
         self.take_detached();
         if !self.is_attached(session) {
-            self.attach(dialect, session, told).await?;
+            Box::pin(self.attach(dialect, session, told)).await?;
         }
         Ok(self.is_attached(session))
     }

@@ -64,7 +64,7 @@ impl Pacing {
     }
 
     /// Why a message is not taken, and what it is counted as.
-    fn refuses(&self, ask: &Ask) -> Option<(Limit, Complaint)> {
+    pub(super) fn refuses(&self, ask: &Ask) -> Option<(Limit, Complaint)> {
         if stops_or_decides(ask) {
             return None;
         }
@@ -95,15 +95,14 @@ fn stops_or_decides(ask: &Ask) -> bool {
 }
 
 impl Reader {
-    /// True when the message came too fast, and its sender was told. Nobody else is, not even in the
-    /// chat room, and no file: a flood must not become one elsewhere.
+    /// Tells the sender of a message that came too fast. Nobody else is told, not even in the chat
+    /// room, and no file: a flood must not become one elsewhere.
     pub(super) async fn too_fast(
         &mut self,
         dialect: &'static dyn Dialect,
         asked: &Asked,
-    ) -> Result<bool, Gone> {
-        let refused = self.pace.refuses(&asked.ask);
-        let Some((limit, mut complaint)) = refused else { return Ok(false) };
+        (limit, mut complaint): (Limit, Complaint),
+    ) -> Result<(), Gone> {
         self.app.metrics.refuses(limit);
         complaint.about = asked.about.clone();
         if let Ask::Run(run) = &asked.ask {
@@ -115,7 +114,6 @@ impl Reader {
         self.replies += 1;
         let reply = Reply::Complaint(complaint);
         let frame = dialect.reply(session.as_ref(), self.replies, &reply);
-        self.send(Outgoing::Reply(session, Box::new(frame))).await?;
-        Ok(true)
+        self.send(Outgoing::Reply(session, Box::new(frame))).await
     }
 }

@@ -138,16 +138,14 @@ pub(super) async fn serve(
         pace,
     };
     let silent_viewer = hello.dialect.is_none() && hello.on_chat_path;
-    let writing = write::run(outlet, queue, unanswered.clone(), closing, visit);
-    let reading = async {
-        let _ = reader.run(&mut socket, &unanswered, silent_viewer).await;
-        reader.leave();
-        // Dropping the queue lets the writing half finish what is in it.
-        drop(reader);
-    };
+    // A task of its own: what wakes one half does not run the other.
+    let writing = tokio::spawn(write::run(outlet, queue, unanswered.clone(), closing, visit));
     // When the writing half ends first, the reading half finds its queue closed and leaves.
-    let (closing, ()) = tokio::join!(writing, reading);
-    if let Some(until) = closing {
+    let _ = reader.run(&mut socket, &unanswered, silent_viewer).await;
+    reader.leave();
+    // Dropping the queue lets the writing half finish what is in it.
+    drop(reader);
+    if let Ok(Some(until)) = writing.await {
         let _ = tokio::time::timeout_at(until, socket.close()).await;
     }
     drain(socket.into_inner()).await;
@@ -185,6 +183,8 @@ impl Reader {
         let (written, outgoing) = (self.written.clone(), self.outgoing.clone());
         loop {
             let next = tokio::select! {
+                // Mostly it is this one, and a message that came needs none of the others looked at.
+                biased;
                 next = frames.next(), if !self.pace.rests() => next,
                 () = self.pace.rested(), if self.pace.rests() => {
                     // It may have answered a ping, which lies unread.
@@ -250,10 +250,12 @@ impl Reader {
         let frame: &[u8] = message.as_payload();
         self.visit.received(frame.len());
         let text = std::str::from_utf8(frame);
-        let Some(dialect) = self.dialect else { return self.first_message(text.ok()).await };
+        let Some(dialect) = self.dialect else {
+            return Box::pin(self.first_message(text.ok())).await;
+        };
         let Ok(text) = text else {
             let complaint = dialect.not_utf8();
-            return self.complain(dialect, complaint).await;
+            return Box::pin(self.complain(dialect, complaint)).await;
         };
         self.decode(dialect, text).await
     }
@@ -264,10 +266,10 @@ impl Reader {
         self.client.attached = self.attachments.keys().cloned().collect();
         let asked = match dialect.decode(text, &self.client) {
             Ok(asked) => asked,
-            Err(complaint) => return self.complain(dialect, complaint).await,
+            Err(complaint) => return Box::pin(self.complain(dialect, complaint)).await,
         };
-        if self.too_fast(dialect, &asked).await? {
-            return Ok(());
+        if let Some(refused) = self.pace.refuses(&asked.ask) {
+            return Box::pin(self.too_fast(dialect, &asked, refused)).await;
         }
         for name in &asked.names {
             match name {

@@ -23,6 +23,8 @@ use super::{Store, lock, make_dir};
 /// So much must have come in since the last index, and as much as that one held, before a new one
 /// is written while the session goes on: so that all indexes together cost what the session does.
 const INDEX_EVERY_BYTES: u64 = 256 * 1024;
+/// What an entry takes in its file, so that most batches are put together in one piece of memory.
+const ENTRY_BYTES: usize = 448;
 
 type Held = Arc<Mutex<VecDeque<u64>>>;
 
@@ -136,8 +138,8 @@ impl FileWriter {
 
     /// Returns how long the file was before.
     fn add(&mut self, entries: &[Arc<LogEntry>]) -> io::Result<u64> {
-        let mut text = String::new();
-        let (mut count, mut places) = (0, Vec::new());
+        let mut text = String::with_capacity(entries.len() * ENTRY_BYTES);
+        let (mut count, mut places) = (0, Vec::with_capacity(entries.len()));
         for entry in entries {
             let lines = self.encoder.lines(entry);
             self.blobs(&lines.blobs)?;

@@ -17,6 +17,7 @@ use super::wire::{
 use super::{NAME, binds_reasoning, thinks_adaptively};
 use crate::model::Request;
 use crate::model::json::{self, Object};
+use crate::model::pieces::Pieces;
 use crate::model::table::Card;
 use crate::tool::{ToolSpec, Written};
 
@@ -38,7 +39,7 @@ const GO_ON: &str = "(Go on.)";
 /// Before an id that had to be changed.
 const CHANGED_ID: &str = "id-";
 
-pub(super) fn body(request: &Request, model: &str, card: &Card) -> Vec<u8> {
+pub(super) fn body(request: &Request, model: &str, card: &Card) -> Pieces {
     let max_tokens = card.output_tokens_max.clamp(1, OUTPUT_TOKENS_MAX);
     let goes_on = request.prompt.purpose == Purpose::Think;
     let reasoning = goes_on && !(binds_reasoning(model) && is_summarised(&request.prompt));

@@ -16,6 +16,7 @@ use super::wire::{
 };
 use crate::model::Request;
 use crate::model::json::{self, Fields, Object};
+use crate::model::pieces::Pieces;
 use crate::model::table::Card;
 use crate::tool::ToolSpec;
 
@@ -25,7 +26,7 @@ const BEGUN: &str = "(The conversation begins with your answer.)";
 const GO_ON: &str = "(Go on.)";
 const NOT_SIGNED: &str = r#"{"thoughtSignature":"skip_thought_signature_validator"}"#;
 
-pub(super) fn body(request: &Request, model: &str, card: &Card) -> Vec<u8> {
+pub(super) fn body(request: &Request, model: &str, card: &Card) -> Pieces {
     let config = GenerationConfig {
         max_output_tokens: Some(card.output_tokens_max).filter(|most| *most > 0),
         thinking_config: card.reasoning.then_some(ThinkingConfig { include_thoughts: true }),

@@ -10,6 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use super::connect::Through;
 use super::framing::Framing;
 use super::{Lane, Trouble, authority};
+use crate::model::pieces::Pieces;
 
 /// Of an answer.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
@@ -63,8 +64,9 @@ fn line(head: &mut Vec<u8>, name: &str, value: &[u8]) {
 
 /// Sends a request and reads the head of its answer, which may come before all is sent: one that
 /// is refused is not read to its end by everybody.
-pub(super) async fn exchange(lane: &mut Lane, head: &[u8], body: &[u8]) -> Result<Got, Trouble> {
-    let mut sending = Sending { head, body, flushed: false, failed: None };
+pub(super) async fn exchange(lane: &mut Lane, head: &[u8], body: &Pieces) -> Result<Got, Trouble> {
+    let parts = std::iter::once(head).chain(body.each()).map(IoSlice::new).collect();
+    let mut sending = Sending { parts, gone: 0, flushed: false, failed: None };
     let mut read = Vec::new();
     poll_fn(|cx| {
         let sent = sending.poll(lane, cx);
@@ -83,8 +85,9 @@ pub(super) async fn exchange(lane: &mut Lane, head: &[u8], body: &[u8]) -> Resul
 }
 
 struct Sending<'a> {
-    head: &'a [u8],
-    body: &'a [u8],
+    parts: Vec<IoSlice<'a>>,
+    /// So many of them are sent.
+    gone: usize,
     flushed: bool,
     /// There may be an answer all the same.
     failed: Option<io::Error>,
@@ -104,16 +107,15 @@ impl Sending<'_> {
     }
 
     fn poll_all(&mut self, lane: &mut Lane, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.head.is_empty() || !self.body.is_empty() {
-            let parts = [IoSlice::new(self.head), IoSlice::new(self.body)];
-            let parts = if self.head.is_empty() { &parts[1..] } else { &parts[..] };
-            let sent = ready!(lane.io.as_mut().poll_write_vectored(cx, parts))?;
+        while self.gone < self.parts.len() {
+            let mut left = &mut self.parts[self.gone..];
+            let sent = ready!(lane.io.as_mut().poll_write_vectored(cx, left))?;
             if sent == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
-            let of_head = sent.min(self.head.len());
-            self.head = &self.head[of_head..];
-            self.body = &self.body[sent - of_head..];
+            IoSlice::advance_slices(&mut left, sent);
+            let left = left.len();
+            self.gone = self.parts.len() - left;
         }
         lane.io.as_mut().poll_flush(cx)
     }

@@ -52,7 +52,7 @@ fn lanes() -> Lanes {
 }
 
 async fn ask(lanes: &Lanes, url: &str) -> Result<Answer, Trouble> {
-    lanes.post(url, &HeaderMap::new(), b"{}").await
+    lanes.post(url, &HeaderMap::new(), &Pieces::from(&b"{}"[..])).await
 }
 
 async fn whole(mut body: Body) -> (String, Result<More, Trouble>) {
@@ -78,7 +78,8 @@ async fn a_request_says_what_it_must_and_its_answer_is_read() {
     });
     let mut headers = HeaderMap::new();
     headers.insert("x-key", http::HeaderValue::from_static("secret"));
-    let answer = lanes().post(&server.url, &headers, b"{\"a\":1}").await.unwrap();
+    let answer =
+        lanes().post(&server.url, &headers, &Pieces::from(&b"{\"a\":1}"[..])).await.unwrap();
     assert_eq!(answer.status, 429);
     assert_eq!(answer.headers["retry-after"], "3");
     let (text, end) = whole(answer.body).await;
@@ -211,7 +212,7 @@ async fn a_refusal_is_read_though_the_request_is_not() {
         // It reads no further, and is still there.
         std::thread::park();
     });
-    let body = vec![b' '; 32 * 1024 * 1024];
+    let body = Pieces::from(&vec![b' '; 32 * 1024 * 1024][..]);
     let (lanes, headers) = (lanes(), HeaderMap::new());
     let asked = lanes.post(&server.url, &headers, &body);
     let answer = tokio::time::timeout(Duration::from_secs(60), asked).await.unwrap().unwrap();

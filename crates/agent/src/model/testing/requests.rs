@@ -47,7 +47,7 @@ impl Interface {
     }
 
     pub fn body(&self, request: &Request, card: &Card) -> String {
-        let body = String::from_utf8(self.api.encode(request, self.model, card)).unwrap();
+        let body = String::from_utf8(self.api.encode(request, self.model, card).whole()).unwrap();
         assert!(serde_json::from_str::<Value>(&body).is_ok(), "{body}");
         body
     }
