@@ -153,16 +153,37 @@ pub(crate) fn from_json<'a, T: serde::Deserialize<'a>>(text: &'a str) -> Result<
 }
 
 /// Most messages fit, with their stamp, so that they need not be moved while they are written.
-const MESSAGE_BYTES: usize = 384;
+pub(crate) const MESSAGE_BYTES: usize = 384;
 
 /// None of our wire types can fail to serialise: no maps with odd keys, no failing types.
 pub(crate) fn to_json(value: &impl serde::Serialize) -> String {
-    let mut text = Vec::with_capacity(MESSAGE_BYTES);
-    match serde_json::to_writer(&mut text, value) {
-        // What it writes is UTF-8.
-        Ok(()) => String::from_utf8(text).unwrap_or_default(),
-        Err(_) => "{}".to_string(),
+    with_json(String::with_capacity(MESSAGE_BYTES), value)
+}
+
+/// A text with the JSON of a value behind it.
+pub(crate) fn with_json(text: String, value: &impl serde::Serialize) -> String {
+    let mut text = text.into_bytes();
+    let before = text.len();
+    if serde_json::to_writer(&mut text, value).is_err() {
+        text.truncate(before);
+        text.extend_from_slice(b"{}");
     }
+    // What it writes is UTF-8.
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// An object that lacks its closing brace, with the fields of another behind its own.
+pub(crate) fn with_fields(object: String, fields: &impl serde::Serialize) -> String {
+    let mut text = object.into_bytes();
+    let at = text.len();
+    match serde_json::to_writer(&mut text, fields) {
+        Ok(()) if text.len() > at + "{}".len() => {
+            text[at] = b',';
+            text.pop();
+        }
+        Ok(()) | Err(_) => text.truncate(at),
+    }
+    String::from_utf8(text).unwrap_or_default()
 }
 
 /// The JSON Schema of every message of every dialect, under its name.

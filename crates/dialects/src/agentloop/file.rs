@@ -18,7 +18,7 @@ use super::encode::{AgentloopEncoder, reply_payload};
 use super::wire::{self, Message};
 use crate::ids::{IdKind, Ids};
 use crate::time::{iso, parse_iso};
-use crate::{Reply, time, to_json};
+use crate::{MESSAGE_BYTES, Reply, time, to_json, with_json};
 
 mod adopt;
 mod incoming;
@@ -153,38 +153,34 @@ fn plain_lines(
     let mut event = (!refer::holds_long_text(&event)).then_some(&*event);
     event?;
     let timestamp = iso(entry.at);
-    let mut lines = Vec::with_capacity(1);
-    let mut line = |direction, data: String| {
-        lines.push(plain_line(&timestamp, direction, &data, entry.seq, event.take()));
-        // A text that stands in a file of its own is longer.
-        (data.len() <= TEXT_IN_LINE_BYTES_MAX).then_some(())
-    };
+    let mut lines = Vec::with_capacity(messages.len() + 1);
     if let Some(incoming) = incoming {
-        line(Direction::Incoming, to_json(incoming))?;
+        lines.push(plain_line(&timestamp, Direction::Incoming, incoming, entry.seq, event.take())?);
     }
     for message in messages {
-        line(Direction::Outgoing, to_json(&Sent::from(message)))?;
+        let sent = Sent::from(message);
+        lines.push(plain_line(&timestamp, Direction::Outgoing, &sent, entry.seq, event.take())?);
     }
-    if incoming.is_none() && messages.is_empty() {
-        line(Direction::None, "null".to_owned())?;
+    if lines.is_empty() {
+        lines.push(plain_line(&timestamp, Direction::None, &(), entry.seq, event)?);
     }
     Some(Lines { lines, blobs: Vec::new() })
 }
 
-/// The same as `Fields`, of parts that are JSON already.
+/// The same as `Fields`, put together by hand. `None` where a text of the data may stand in a file
+/// of its own, which only a longer one does.
 fn plain_line(
     timestamp: &str,
     direction: Direction,
-    data: &str,
+    data: &impl Serialize,
     seq: Seq,
     event: Option<&str>,
-) -> String {
+) -> Option<String> {
     const FIELDS_BYTES: usize = 160;
     let (event_type, direction) = direction.words();
-    let bytes = FIELDS_BYTES + data.len() + event.map_or(0, str::len);
+    let bytes = FIELDS_BYTES + MESSAGE_BYTES + event.map_or(0, str::len);
     let mut line = String::with_capacity(bytes);
-    let mut digits = itoa::Buffer::new();
-    let parts = [
+    let head = [
         "{\"timestamp\":\"",
         timestamp,
         "\",\"event_type\":\"",
@@ -192,15 +188,18 @@ fn plain_line(
         "\",\"direction\":\"",
         direction,
         "\",\"message_data\":",
-        data,
-        ",\"seq\":",
-        digits.format(seq.0),
-        event.map_or("", |_| ",\"event\":"),
-        event.unwrap_or(""),
-        "}\n",
     ];
-    parts.into_iter().for_each(|part| line.push_str(part));
-    line
+    head.into_iter().for_each(|part| line.push_str(part));
+    let before = line.len();
+    let mut line = with_json(line, data);
+    if line.len() - before > TEXT_IN_LINE_BYTES_MAX {
+        return None;
+    }
+    let mut digits = itoa::Buffer::new();
+    let seq = digits.format(seq.0);
+    let rest = [",\"seq\":", seq, event.map_or("", |_| ",\"event\":"), event.unwrap_or(""), "}\n"];
+    rest.into_iter().for_each(|part| line.push_str(part));
+    Some(line)
 }
 
 /// The lines of an entry with long texts in it: each stands once.

@@ -183,16 +183,16 @@ impl Reader {
         let (written, outgoing) = (self.written.clone(), self.outgoing.clone());
         loop {
             let next = tokio::select! {
-                // Mostly it is this one, and a message that came needs none of the others looked at.
+                // In this order: what is written tells little and seldom, a client may say much.
                 biased;
+                () = written.news() => {
+                    Box::pin(self.news()).await?;
+                    continue;
+                }
                 next = frames.next(), if !self.pace.rests() => next,
                 () = self.pace.rested(), if self.pace.rests() => {
                     // It may have answered a ping, which lies unread.
                     unanswered.store(0, Ordering::Relaxed);
-                    continue;
-                }
-                () = written.news() => {
-                    Box::pin(self.news()).await?;
                     continue;
                 }
                 () = outgoing.closed() => return Err(Gone),

@@ -9,8 +9,8 @@ use polyloop_session::{ItemId, Seq, Stream};
 
 use crate::conn::{Message, Out};
 use crate::cursor::{letter, push_number};
-use crate::unified::wire::{Head, SessionInfo, Status, Told};
-use crate::{Insert, to_json};
+use crate::unified::wire::{SessionInfo, Status, Told};
+use crate::{Insert, MESSAGE_BYTES, with_fields};
 
 /// Enough for most ids, with the mark of their session.
 const ID_BYTES: usize = 48;
@@ -80,7 +80,9 @@ pub(super) fn body<T: Told>(mut id: String, own: &T, out: &Out<'_>) -> String {
     }
     id.push('-');
     id.push_str(out.tag());
-    let mut text = to_json(&Head { kind: T::TYPE, id: &id, session_id: None, own });
-    text.pop();
-    text
+    let mut text = String::with_capacity(MESSAGE_BYTES);
+    for part in ["{\"type\":\"", T::TYPE, "\",\"id\":\"", &id, "\""] {
+        text.push_str(part);
+    }
+    with_fields(text, own)
 }
