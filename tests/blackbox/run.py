@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE))
 
 import harness  # noqa: E402
 
-TOGETHER = 8
+TOGETHER = 12
 # No test takes nearly as long; one that does is stuck, and so would be whoever waits for it.
 TEST_SECS_MAX = 300
 STDERR_LINES_SHOWN = 40

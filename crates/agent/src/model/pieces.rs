@@ -67,14 +67,22 @@ impl Filling {
 
 impl io::Write for Filling {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.write_all(bytes).map(|()| bytes.len())
+    }
+
+    /// Called for every word and sign.
+    fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Pieces { own, shared } = &mut self.pieces;
-        // The very same bytes, not just equal ones.
-        let is_it = |text: &&Written| std::ptr::eq(text.json().as_bytes(), bytes);
-        match self.known.iter().find(is_it).filter(|_| bytes.len() >= SHARED_BYTES_MIN) {
-            Some(text) => shared.push((own.len(), text.clone())),
-            None => own.extend_from_slice(bytes),
+        if bytes.len() >= SHARED_BYTES_MIN {
+            // The very same bytes, not just equal ones.
+            let is_it = |text: &&Written| std::ptr::eq(text.json().as_bytes(), bytes);
+            if let Some(text) = self.known.iter().find(is_it) {
+                shared.push((own.len(), text.clone()));
+                return Ok(());
+            }
         }
-        Ok(bytes.len())
+        own.extend_from_slice(bytes);
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {
