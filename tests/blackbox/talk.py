@@ -134,7 +134,10 @@ class Scene:
         return client
 
     def chat(self, path="/chat", session=None, name=None, **options):
-        return Chat(self._wire(path, "chat", {"name": name}, **options), session)
+        wire = self._wire(path, "chat", {"name": name}, **options)
+        # Who is not in the room yet does not hear what is said there.
+        wire.attached()
+        return Chat(wire, session)
 
     def agentloop(self, session="s1", name=None, since=None, **options):
         query = {"name": name, "since": since}

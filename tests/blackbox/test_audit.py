@@ -131,6 +131,18 @@ def test_every_request_and_who_was_turned_away(t):
 
 
 @talks
+def test_a_fork_is_a_session_that_somebody_made(s):
+    server, log = begin(s)
+    client = s.unified()
+    client.turn("say: one")
+    made = server.http("POST", "/sessions/s1:fork")
+    eq(made.status, 201, f"{made}")
+    noted = log.one("session_created", session=made.json["id"])
+    eq((noted["forked_from"], noted["by"]["via"]), ("s1", "rest"), f"{noted}")
+    assert noted["by"]["from"].startswith("127.0.0.1:") and noted["upto"] > 1, noted
+
+
+@talks
 def test_nothing_that_was_said_and_no_secret_is_in_it(s):
     from fakemodel import FakeModel
     from test_model_faults import KEY, access

@@ -1,6 +1,7 @@
 """Clients that send more than they may: each message too many is refused in the dialect's own shape
 and its sender alone is told, bytes are read more slowly, and nobody else notices."""
 
+import json
 import re
 import threading
 import time
@@ -174,12 +175,81 @@ def test_requests_too_many_get_429_and_when_to_come_back(t):
     eq(server.get("/sessions").status, 200, "after the time that was told")
 
 
+def test_the_upgrade_header_alone_excuses_nothing(t):
+    server = t.server(env={"RATE_CLIENT_REQUESTS_PER_SEC": 1})
+    def ask(path):
+        return server.get(path, Upgrade="websocket", Connection="Upgrade").status
+    for path in ("/sessions", "/models", "/nowhere"):
+        eventually(lambda path=path: ask(path) == 429, f"{path}: too many requests")
+    eq(server.upgrade("/ws/s1"), 101, "a socket is no request of this kind")
+
+
+@talks
+def test_a_length_that_is_only_promised_is_no_debt(s):
+    """Who says that much will come has sent nothing yet, and holds nobody up."""
+    server = s.server()
+    client = s.unified()
+    client.turn("say: before")
+    host = f"Host: {server.address}"
+    for length in ("1000000000000", "18446744073709551613", str(2 * 1024 * 1024 + 1)):
+        for head in ("POST /sessions", "POST /nowhere", "GET /metrics"):
+            head = f"{head} HTTP/1.1\r\n{host}\r\nContent-Length: {length}\r\n\r\n"
+            answer = server.raw(head.encode())
+            eq(answer.status, 413, head)
+            assert "too large" in answer.json["error"], answer
+    waiting = [server.socket() for _ in range(20)]
+    for stream in waiting:
+        head = f"POST /render HTTP/1.1\r\n{host}\r\nContent-Length: 2097152\r\n\r\n"
+        stream.sendall(head.encode())
+    eq(server.get("/metrics").status, 200)
+    eq(spoken(client.turn("say: after")), ["after"])
+    for stream in waiting:
+        stream.close()
+
+
+def test_who_sends_too_many_bytes_in_requests_is_told_when_to_come_back(t):
+    server = t.server(env={"RATE_CLIENT_BYTES_PER_SEC": 10_000})
+    body = json.dumps({"markdown": "x" * 200_000}).encode()
+    answer = server.http("POST", "/render", body=body)
+    eq(answer.status, 429, f"{answer}")
+    assert "RATE_CLIENT_BYTES_PER_SEC" in answer.json["error"], answer
+    assert 1 <= int(answer.headers["retry-after"]) <= 20, answer.headers
+    refused = 'polyloop_refused_total{limit="requests"} 1'
+    other = t.server()
+    eq(other.http("POST", "/render", body=body).status, 200, "with the bytes that are allowed")
+    eventually(lambda: refused in server.get("/metrics").text, "it is counted", 60)
+
+
+@talks
+def test_what_cannot_be_read_counts_like_any_message(s):
+    """Refused by the same limit; a flood of it is no news for the room, and fills no file."""
+    server = s.server(env=SLOW)
+    flood, member = s.chat(session="c"), s.chat(session="d")
+    count = 6 * AT_ONCE
+    for client in (flood, s.unified(session="u")):
+        if client is not flood:
+            client.turn("say: here")
+        for at in range(count):
+            client.raw("{" if at % 2 else b"\xff")
+        answers = of([client.recv() for _ in range(count)], "error")
+        eq(len(answers), count, "every frame has its answer")
+        refused = [frame for frame in answers if "RATE_MESSAGES_PER_SEC" in str(frame)]
+        assert len(refused) >= count - AT_ONCE - 5, f"{len(refused)} of {count}"
+    heard = of(member.turn("say: mine"), "error")
+    assert 1 <= len(heard) <= AT_ONCE + 5, f"{len(heard)} of {count} were news for the room"
+    noted = [event for event in server.events("u") if "Invalid JSON" in json.dumps(event)]
+    assert len(noted) <= AT_ONCE + 5, f"{len(noted)} of {count} stand in the file"
+    refused = re.search(r'refused_total\{limit="messages"\} (\d+)', server.get("/metrics").text)
+    assert int(refused[1]) >= 2 * (count - AT_ONCE - 5), refused[0]
+
+
 def test_guessing_tokens_is_slowed_and_who_has_it_is_not(t):
     server = t.server(env={"RATE_CLIENT_REQUESTS_PER_SEC": 1, "POLYLOOP_TOKEN": TOKEN})
-    def guess():
-        return server.get("/sessions", Authorization="Bearer wrong-wrong-wrong").status
+    def guess(path="/sessions"):
+        return server.get(path, Authorization="Bearer wrong-wrong-wrong").status
     eq([guess() for _ in range(AT_ONCE)], [401] * AT_ONCE, "guesses")
-    eventually(lambda: guess() == 429, "too many guesses")
+    for path in ("/sessions", "/", "/?token=wrong-wrong-wrong"):
+        eventually(lambda path=path: guess(path) == 429, f"too many guesses at {path}")
     for _ in range(3 * AT_ONCE):
         server.http("OPTIONS", "/sessions", {"Origin": f"http://{server.address}"})
     right = server.get("/sessions", Authorization=f"Bearer {TOKEN}")

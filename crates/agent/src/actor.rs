@@ -45,7 +45,7 @@ use crate::tool::{Place, ToolList};
 mod decisions;
 mod due;
 mod flush;
-mod noted;
+pub(crate) mod noted;
 mod performers;
 mod record;
 mod remote;
@@ -134,6 +134,8 @@ pub(crate) struct Actor<V: View> {
     flushing: VecDeque<(Flushing, flush::Shown)>,
     /// When what was shown and not flushed must be.
     flush_at: Option<Instant>,
+    /// No item is open whose growth is kept.
+    growth_ends: bool,
     /// What has happened and nobody else knows.
     unwritten: record::Unwritten,
     tally: Tally,
@@ -206,6 +208,7 @@ impl<V: View> Actor<V> {
             audience,
             flushing: VecDeque::new(),
             flush_at: None,
+            growth_ends: false,
             unwritten: record::Unwritten::default(),
             tally: Tally::open(meter),
             spans: spans::Spans::default(),
@@ -242,6 +245,8 @@ impl<V: View> Actor<V> {
         self.take_up_undo(&found).await?;
         let closing = recover_with(&self.state, &self.live, &found);
         self.record(closing).await?;
+        // Until then it is all that is left of what a crash cut off.
+        self.flushed().await?;
         self.live = Live::of(&self.state);
         self.writer.forget_growth().await?;
         let shown: Vec<Growth> = self.live.growths().collect();
@@ -359,7 +364,7 @@ impl<V: View> Actor<V> {
                     None => return Ok(()),
                 },
                 flushed = next_flushed(&mut self.flushing), if !self.flushing.is_empty() => {
-                    self.release(flushed)?;
+                    self.release(flushed).await?;
                 }
                 () = flush_due(self.flush_at) => {
                     self.flush_owed();

@@ -44,7 +44,7 @@ const WORK_SECS: [f64; 14] =
     [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 120.0, 600.0];
 
 /// How a model call can end; a fault that is not among them is `other`.
-const STATUSES: [&str; 20] = [
+const STATUSES: [&str; 21] = [
     "ok",
     "stopped",
     "lost",
@@ -56,6 +56,7 @@ const STATUSES: [&str; 20] = [
     "provider_error",
     "unauthorized",
     "not_found",
+    "redirected",
     "insufficient_quota",
     "invalid_request",
     "context_length_exceeded",
@@ -215,6 +216,11 @@ impl Meter {
             Flush::Process => process,
         };
         of_this.observe(took.as_secs_f64());
+    }
+
+    /// Something is safe, after so long.
+    pub(crate) fn flushed(&self, took: Duration) {
+        self.flush_seconds.observe(took.as_secs_f64());
     }
 
     pub(crate) fn store_failed(&self) {

@@ -1,12 +1,14 @@
 //! The HTTP side: routes, and the guard that every request passes first.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
+use axum::body::{Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE, VARY,
+    ACCESS_CONTROL_MAX_AGE, CONNECTION, TRANSFER_ENCODING, UPGRADE, VARY,
 };
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
@@ -25,6 +27,14 @@ use crate::room::Room;
 use crate::serve::HEADER_BYTES_MAX;
 use crate::view::DialectView;
 use crate::{about, auth, history, page, query, rest, socket};
+
+/// Of a request that is for no socket.
+pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+const TOO_LARGE: (StatusCode, &str) =
+    (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large; 2 MiB are the most");
+const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+/// Whoever has sent so much that it would wait longer is told to come back.
+const BYTES_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// What requests share.
 pub struct App {
@@ -46,16 +56,10 @@ pub struct App {
 }
 
 pub fn router(app: Arc<App>) -> Router {
-    Router::new()
-        .route("/", any(socket::or_page))
-        .route("/ws", any(socket::upgrade))
-        .route("/ws/", any(socket::upgrade))
-        .route("/ws/{id}", any(socket::upgrade))
-        .route("/agentloop", any(socket::upgrade))
-        .route("/agentloop/{id}", any(socket::upgrade))
-        .route("/unified", any(socket::upgrade))
-        .route("/loom", any(socket::upgrade))
-        .route("/chat", any(socket::upgrade))
+    let sockets = Router::new().route("/", any(socket::or_page));
+    let sockets =
+        socket::PATHS.iter().fold(sockets, |router, path| router.route(path, any(socket::upgrade)));
+    sockets
         .route("/page/{*name}", get(page::part))
         .merge(standing())
         .route("/about", get(about::about))
@@ -141,10 +145,6 @@ async fn guarded(app: Arc<App>, mut request: Request, next: Next, call: &mut Cal
     let is_home = asked.uri.path() == "/" && asked.method == Method::GET && !asked.is_upgrade;
     let passed = match app.guard.check(&asked) {
         Ok(passed) => passed,
-        Err(denied) if denied.status == StatusCode::UNAUTHORIZED && is_home => {
-            call.refused(denied.why);
-            return page::token_needed();
-        }
         Err(denied) => {
             tracing::info!(path = asked.uri.path(), status = %denied.status, "refused: {}", denied.why);
             call.refused(denied.why);
@@ -153,7 +153,10 @@ async fn guarded(app: Arc<App>, mut request: Request, next: Next, call: &mut Cal
             {
                 return rest::too_fast(&too_fast);
             }
-            return rest::error(denied.status, denied.why);
+            return match denied.status == StatusCode::UNAUTHORIZED && is_home {
+                true => page::token_needed(),
+                false => rest::error(denied.status, denied.why),
+            };
         }
     };
     call.passes(passed.proof);
@@ -188,23 +191,45 @@ fn address(request: &Request) -> Option<Sender> {
     request.extensions().get::<From>().map(|From(address)| Sender::at(address.ip()))
 }
 
-/// Keeps a client to its pace: waits for the bytes that it sends, and refuses requests too many.
+/// Keeps a client to its pace: refuses requests too many, and waits for the bytes that it sends.
 /// Sockets are counted by what comes over them, and by how many there are.
 async fn slowed(app: &App, sender: Sender, request: &mut Request) -> Option<Response> {
     let client = app.clients.client(sender);
-    if !is_upgrade(request.headers()) && !auth::asks_for_health(request.uri()) {
+    if !socket::is_asked_for(request) && !auth::asks_for_health(request.uri()) {
         if let Err(too_fast) = client.request() {
             return Some(rest::too_fast(&too_fast));
         }
-        let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-        let bytes = length.and_then(|length| length.parse().ok()).unwrap_or(0);
-        let wait = client.bytes(bytes);
-        if !wait.is_zero() {
-            tokio::time::sleep(wait).await;
+        // What a head promises is no debt yet: only what has come.
+        let body = match read(request).await {
+            Ok(body) => body,
+            Err((status, why)) => return Some(rest::error(status, why)),
+        };
+        match client.bytes_of_request(body.len(), BYTES_WAIT_MAX) {
+            Ok(wait) if wait.is_zero() => {}
+            Ok(wait) => tokio::time::sleep(wait).await,
+            Err(too_fast) => return Some(rest::too_many_bytes(&too_fast)),
         }
+        *request.body_mut() = body.into();
     }
     request.extensions_mut().insert(client);
     None
+}
+
+/// The whole body of a request, which is short and does not take long.
+async fn read(request: &mut Request) -> Result<Bytes, (StatusCode, &'static str)> {
+    let body = std::mem::take(request.body_mut());
+    if body.is_end_stream() {
+        return Ok(Bytes::new());
+    }
+    if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
+        return Err(TOO_LARGE);
+    }
+    let read = axum::body::to_bytes(body, BODY_BYTES_MAX);
+    match tokio::time::timeout(BODY_TIME_MAX, read).await {
+        Ok(Ok(body)) => Ok(body),
+        Ok(Err(_)) => Err((StatusCode::BAD_REQUEST, "The body did not arrive whole")),
+        Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "The body took too long to arrive")),
+    }
 }
 
 /// Lets a page of an allowed origin read the answer.

@@ -213,6 +213,17 @@ impl Sent {
         self.bytes.spend(amount as u64, self.now_ns())
     }
 
+    /// How long a request of so many bytes has to wait, or that it would be too long.
+    pub fn bytes_of_request(&self, amount: usize, wait_max: Duration) -> Result<Duration, TooFast> {
+        let wait = self.bytes(amount);
+        if wait <= wait_max {
+            return Ok(wait);
+        }
+        self.refused_requests.fetch_add(1, Ordering::Relaxed);
+        let Bucket { setting, count, .. } = self.bytes;
+        Err(TooFast { setting, count, again_in: wait - wait_max })
+    }
+
     fn is_quiet(&self) -> bool {
         let now_ns = self.now_ns();
         let all = [&self.messages, &self.turns, &self.bytes, &self.requests];

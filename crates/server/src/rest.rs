@@ -55,7 +55,15 @@ fn later(mut response: Response, secs: u64) -> Response {
 }
 
 pub fn too_fast(too_fast: &TooFast) -> Response {
-    let text = format!("Too many requests: {}", too_fast.text("requests a second"));
+    too_many("requests", too_fast, "requests a second")
+}
+
+pub fn too_many_bytes(too_fast: &TooFast) -> Response {
+    too_many("bytes", too_fast, "bytes a second")
+}
+
+fn too_many(what: &str, too_fast: &TooFast, pace: &str) -> Response {
+    let text = format!("Too many {what}: {}", too_fast.text(pace));
     later(error(StatusCode::TOO_MANY_REQUESTS, text), too_fast.again_secs())
 }
 

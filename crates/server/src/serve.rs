@@ -310,7 +310,7 @@ fn meter(offers: &Offers) -> Meter {
 /// Where sessions are kept.
 async fn kept_on(config: &Config, meter: &Arc<Meter>) -> Result<Kept, String> {
     if let Some(shared) = &config.shared_store {
-        let kept = shared_log(shared, config.store_replicas).await;
+        let kept = shared_log(shared, config.store_replicas, meter).await;
         return kept.map_err(|why| format!("STORE: {why}"));
     }
     let Some(dir) = &config.session_store else {
@@ -325,18 +325,22 @@ async fn kept_on(config: &Config, meter: &Arc<Meter>) -> Result<Kept, String> {
 type Kept = (Arc<dyn Log>, Option<Arc<dyn Peers>>);
 
 #[cfg(feature = "nats")]
-async fn shared_log(shared: &SharedStore, replicas: Option<usize>) -> Result<Kept, String> {
+async fn shared_log(
+    shared: &SharedStore,
+    replicas: Option<usize>,
+    meter: &Arc<Meter>,
+) -> Result<Kept, String> {
     use polyloop_agent::log::nats;
     let servers = shared.servers.iter().map(|server| server.reveal().to_owned()).collect();
     let place = nats::Place { servers, name: shared.name.clone(), replicas };
     let log = nats::Nats::connect(&place, FileCodec::shared()).await;
-    let log = log.map_err(|error| error.to_string())?;
+    let log = log.map_err(|error| error.to_string())?.timed(meter.clone());
     let peers = log.peers().await.map_err(|error| error.to_string())?;
     Ok((Arc::new(log), Some(peers)))
 }
 
 #[cfg(not(feature = "nats"))]
-async fn shared_log(_: &SharedStore, _: Option<usize>) -> Result<Kept, String> {
+async fn shared_log(_: &SharedStore, _: Option<usize>, _: &Arc<Meter>) -> Result<Kept, String> {
     Err(WITHOUT_NATS.to_owned())
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
     CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL,
     SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -54,8 +54,19 @@ pub(crate) struct Hello {
     pub on_chat_path: bool,
 }
 
+/// Where sockets are, besides `/`, which shows the page to others.
+pub const PATHS: [&str; 8] =
+    ["/ws", "/ws/", "/ws/{id}", "/agentloop", "/agentloop/{id}", "/unified", "/loom", "/chat"];
+
 const NAME_CHARS_MAX: usize = 64;
 const ACCEPT_GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// Whether a request is for a socket: it says so, and is where they are.
+pub fn is_asked_for(request: &Request) -> bool {
+    let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let is_here = matched.is_some_and(|path| path == "/" || PATHS.contains(&path));
+    is_here && is_upgrade(request.headers())
+}
 
 pub async fn or_page(state: State<Arc<App>>, request: Request) -> Response {
     if is_upgrade(request.headers()) {

@@ -50,6 +50,7 @@ def test_who_runs_and_who_follows_and_who_takes_over(s):
     at_b = at(s, b).watcher(since=at_a.place(), complete=False)
     at(s, c).watcher("s3", since=0, complete=False).turn("say: three")
     become(all_three, parts, [(2, 0), (0, 1), (1, 0)], "who has what")
+    assert told(a.server)("log_flush_seconds_count") > 0, "how long NATS took to have it safe"
     answered = told(b.server)("peer_questions_total", outcome="answered")
     eq(spoken(at_b.turn("say: from b")), ["from b"])
     assert told(b.server)("peer_questions_total", outcome="answered") > answered, "asked and told"

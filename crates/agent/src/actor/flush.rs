@@ -31,18 +31,18 @@ impl<V: View> Actor<V> {
         self.flush_owed();
         while !self.flushing.is_empty() {
             let flushed = next_flushed(&mut self.flushing).await;
-            self.release(flushed)?;
+            self.release(flushed).await?;
         }
         Ok(())
     }
 
-    pub(super) fn release(&mut self, flushed: Result<(), LogError>) -> Result<(), LogError> {
+    pub(super) async fn release(&mut self, flushed: Result<(), LogError>) -> Result<(), LogError> {
         let shown = self.flushing.pop_front().map(|(_, shown)| shown);
         flushed?;
         if shown == Some(Shown::Held) {
             self.audience.release();
         }
-        Ok(())
+        self.end_growth().await
     }
 
     /// What was written and shown is flushed with the next batch that must be, or soon.

@@ -5,11 +5,12 @@ use polyloop_session::event::{Setting, Stop, Work};
 use polyloop_session::policy::{Effect, Leave};
 use polyloop_session::state::ToolPhase;
 use polyloop_session::wait::Who;
-use polyloop_session::{Event, ItemId, LogEntry, State};
+use polyloop_session::{Event, ItemId, LogEntry, Seq, State};
 use serde_json::Value;
 
 use super::decisions::{by, tool, unasked};
 use crate::audit::{Audit, Pairs, who};
+use crate::log::Fork;
 use crate::meter::decision;
 
 /// To be called before the event is applied, while what it is about is still known.
@@ -95,6 +96,13 @@ pub(super) fn note(audit: &Audit, session: &str, state: &State, entry: &LogEntry
         }
         _ => {}
     }
+}
+
+/// A session was made of another one's entries up to this one.
+pub(crate) fn forked(audit: &Audit, fork: &Fork, upto: Seq) {
+    let about = About { audit, session: fork.to.as_str() };
+    let of = [("forked_from", fork.from.as_str().into()), ("upto", upto.0.into())];
+    about.by("session_created", &fork.by, of);
 }
 
 struct About<'a> {

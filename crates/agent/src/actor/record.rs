@@ -157,13 +157,23 @@ impl<V: View> Actor<V> {
             // Nobody waits for what is only tidied up.
             self.audience.deliver();
         }
-        if closes_growth && self.live.is_empty() {
-            self.writer.end_growth().await?;
-        }
+        self.growth_ends |= closes_growth;
+        self.end_growth().await?;
         if ends_turn {
             self.writer.keep(&self.state, Occasion::TurnEnded).await;
         }
         Ok(())
+    }
+
+    /// What was shown of an item stands until its completion is safe: if the flush fails, that is
+    /// taken back.
+    pub(super) async fn end_growth(&mut self) -> Result<(), LogError> {
+        let is_held = self.flushing.iter().any(|(_, shown)| *shown == Shown::Held);
+        if !self.growth_ends || is_held || !self.live.is_empty() {
+            return Ok(());
+        }
+        self.growth_ends = false;
+        self.writer.end_growth().await
     }
 
     async fn append(&mut self, entries: &[Arc<LogEntry>], flush: Flush) -> Result<(), LogError> {

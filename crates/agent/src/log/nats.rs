@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Display;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_nats::connection::State;
@@ -18,6 +18,7 @@ use polyloop_session::{LogEntry, Seq, SessionId, Timestamp};
 use tokio::time::Instant;
 
 use super::{Codec, Fork, ForkedAt, LinePlace, Log, LogError, OpenMode, Opened, Summary};
+use crate::meter::Meter;
 
 mod direct;
 mod fork;
@@ -67,6 +68,8 @@ struct Store {
     due: Arc<Due>,
     /// When NATS last took something that is sent all the time; nothing if nothing is.
     heard: Mutex<Option<Instant>>,
+    /// Where it is counted how long NATS takes.
+    meter: OnceLock<Arc<Meter>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -95,9 +98,16 @@ impl Nats {
             leased: Mutex::default(),
             due: Arc::default(),
             heard: Mutex::default(),
+            meter: OnceLock::new(),
         });
         tokio::spawn(records::write_when_due(store.due.clone(), Arc::downgrade(&store)));
         Ok(Nats { store })
+    }
+
+    /// From now on it is counted how long NATS takes to have something safe.
+    pub fn timed(self, meter: Arc<Meter>) -> Nats {
+        let _ = self.store.meter.set(meter);
+        self
     }
 }
 

@@ -191,6 +191,11 @@ macro_rules! requests_hold {
         }
 
         #[test]
+        fn what_all_requests_share_is_not_copied() {
+            $interface.check_shared();
+        }
+
+        #[test]
         fn an_assistant_may_begin_and_end() {
             $interface.check_ends_of_prompt();
         }

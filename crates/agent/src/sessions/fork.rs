@@ -7,7 +7,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::handle::{Asks, OPEN_TRIES_MAX};
 use super::{Handle, Sessions};
-use crate::actor::{CommandError, Kept, Request, UndoError, Undone};
+use crate::actor::{CommandError, Kept, Request, UndoError, Undone, noted};
 use crate::clock;
 use crate::log::{Fork, ForkedAt, Summary, TakenGrowth};
 use crate::subscriber::View;
@@ -63,7 +63,7 @@ impl<V: View> Sessions<V> {
             tracing::warn!(session = %fork.to, %error, "its todos file could not be copied");
         }
         match copied? {
-            ForkedAt::Done { .. } => {}
+            ForkedAt::Done { upto } => noted::forked(&kit.audit, &fork, upto),
             ForkedAt::NotFound => return Ok(Forked::NotFound),
             ForkedAt::Beyond { last } => return Ok(Forked::Beyond { last }),
         }

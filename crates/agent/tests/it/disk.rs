@@ -6,9 +6,10 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -16,15 +17,18 @@ use std::time::Duration;
 use polyloop_agent::log::files::Files;
 use polyloop_agent::log::files::disk::{Access, Disk};
 use polyloop_agent::log::{Flush, Flushing, Log, Occasion, OpenMode, Opened, Writer};
+use polyloop_agent::subscriber::Ending;
 use polyloop_session::event::{Outcome, Work};
 use polyloop_session::item::Usage;
+use polyloop_session::policy::Mode;
 use polyloop_session::{Event, Growth, ItemId, LogEntry, MessageId, Seq, Stream};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use super::codec::{LONG_BYTES_MIN, Plain};
+use super::faults::Faulty;
 use super::make::{entry, fold, id, queued};
-use super::rig::{read_all, temp_dir};
+use super::rig::{Rig, Setup, helper, read_all, stop, temp_dir};
 
 const WAIT_MAX: Duration = Duration::from_secs(30);
 const LIVES: u64 = 5;
@@ -149,7 +153,6 @@ impl Disk for Bad {
     }
 
     fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
-        use std::io::Write;
         match self.fault() {
             None => file.write_all(bytes),
             Some(Fault::Error(code)) => Err(io::Error::from_raw_os_error(code)),
@@ -496,4 +499,55 @@ async fn a_failed_flush_leaves_what_was_flushed_before() {
     second.await.unwrap_err();
     let text = std::fs::read_to_string(path.join("s.jsonl")).unwrap();
     assert!(text.contains("message 2") && !text.contains("message 3"), "{text}");
+}
+
+/// A disk whose flushes fail from some time on.
+#[derive(Default)]
+struct Failing(AtomicBool);
+
+impl Disk for Failing {
+    fn flush(&self, file: &File) -> io::Result<()> {
+        match self.0.load(Ordering::SeqCst) {
+            true => Err(io::Error::from_raw_os_error(EIO)),
+            false => file.sync_data(),
+        }
+    }
+}
+
+/// The result is taken back, since nobody was shown it; what was shown before is in the journal.
+#[tokio::test]
+async fn output_that_was_shown_outlives_the_failed_flush_of_its_result() {
+    for lines in [1, 2_000] {
+        let dir = temp_dir();
+        let store = dir.path().join("store");
+        let disk = Arc::new(Failing::default());
+        let files = Files::open_on(disk.clone(), &store, Arc::new(Plain)).unwrap();
+        let log = Faulty::new(Arc::new(files));
+        let own = log.clone();
+        let rig =
+            Rig::new(|setup| Setup { log: own, mode: Mode::Bypass, helper: helper(), ..setup });
+        let mut client = rig.client("s").await;
+        let go = dir.path().join("go");
+        let said = format!(
+            "run: seq {lines}; echo shown; while [ ! -e {} ]; do sleep 0.05; done",
+            go.display()
+        );
+        client.send(&said).await.unwrap();
+        client.until("its output", |c| c.was_shown("shown\n")).await.unwrap();
+        disk.0.store(true, Ordering::SeqCst);
+        std::fs::write(&go, "").unwrap();
+        assert!(matches!(client.until_end().await, Ending::Failed(_)));
+        log.until_writers(0).await;
+        let shown = client.shown.iter().find(|((_, stream), _)| *stream == Stream::Output);
+        let ((item, _), shown) = shown.map(|(item, text)| (*item, text.clone())).unwrap();
+        drop(client);
+        let Rig { sessions, log: _, dir: _work, .. } = rig;
+        stop(sessions, log).await;
+
+        // As the next start of the server finds it.
+        let files = Files::open(&store, Arc::new(Plain)).unwrap();
+        let opened = files.open(&id("s"), OpenMode::Existing).await.unwrap().unwrap();
+        assert!(opened.folded.state.turn().is_some_and(|turn| turn.items.contains_key(&item)));
+        assert_eq!(opened.live.text(item, Stream::Output), shown);
+    }
 }

@@ -320,6 +320,32 @@ fn s8_pipes_and_sockets_outside_are_out_of_reach() {
     assert_eq!(ground.run(own), ("connected".to_owned(), Exit::Code(0)));
 }
 
+/// Other programs take their sockets away whenever they like.
+#[test]
+fn s8_sockets_that_come_and_go_stop_no_command() {
+    let ground = Ground::new();
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (dir, done) = (&ground.outside, &done);
+            scope.spawn(move || {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let paths: Vec<_> =
+                        (0..50).map(|n| dir.join(format!("{thread}-{n}"))).collect();
+                    let bound: Vec<_> = paths.iter().map(UnixListener::bind).collect();
+                    paths.iter().for_each(|path| fs::remove_file(path).unwrap());
+                    drop(bound);
+                }
+            });
+        }
+        let ran: Vec<_> = (0..60).map(|_| ground.run("true")).collect();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        for ran in ran {
+            assert_eq!(ran, (String::new(), Exit::Code(0)));
+        }
+    });
+}
+
 #[test]
 fn s8_an_abstract_socket_is_out_of_reach() {
     use std::os::linux::net::SocketAddrExt as _;

@@ -68,17 +68,28 @@ impl Pacing {
         if stops_or_decides(ask) {
             return None;
         }
-        let (limit, too_fast, what) = match self.too_fast {
-            Some(too_fast) => (Limit::Messages, too_fast, "messages a second"),
-            None if begins_turn(ask) => {
-                let turn = self.own.turn().and_then(|()| self.client.turn());
-                (Limit::Turns, turn.err()?, "turns a minute")
-            }
-            None => return None,
-        };
-        let error = format!("Not taken: {}", too_fast.text(what));
-        Some((limit, Complaint::new(&error, error.clone(), "rate_limited")))
+        self.refuses_unread().or_else(|| {
+            let turn = || self.own.turn().and_then(|()| self.client.turn());
+            let too_fast = begins_turn(ask).then(turn)?.err()?;
+            Some((Limit::Turns, not_taken(&too_fast, "turns a minute")))
+        })
     }
+
+    /// The same for what cannot be read.
+    pub(super) fn refuses_unread(&self) -> Option<(Limit, Complaint)> {
+        let too_fast = self.too_fast.as_ref()?;
+        Some((Limit::Messages, not_taken(too_fast, "messages a second")))
+    }
+
+    /// Whether the message that is being read is one too many, taken or not.
+    pub(super) fn is_flooded(&self) -> bool {
+        self.too_fast.is_some()
+    }
+}
+
+fn not_taken(too_fast: &TooFast, what: &str) -> Complaint {
+    let error = format!("Not taken: {}", too_fast.text(what));
+    Complaint::new(&error, error.clone(), "rate_limited")
 }
 
 fn begins_turn(ask: &Ask) -> bool {
@@ -100,15 +111,16 @@ impl Reader {
     pub(super) async fn too_fast(
         &mut self,
         dialect: &'static dyn Dialect,
-        asked: &Asked,
+        asked: Option<&Asked>,
         (limit, mut complaint): (Limit, Complaint),
     ) -> Result<(), Gone> {
         self.app.metrics.refuses(limit);
-        complaint.about = asked.about.clone();
-        if let Ask::Run(run) = &asked.ask {
+        complaint.about = asked.and_then(|asked| asked.about.clone());
+        if let Some(Asked { ask: Ask::Run(run), .. }) = asked {
             complaint.request = run.send.client_ref.clone();
         }
-        let session = asked.session.clone().or_else(|| self.client.session.clone());
+        let session = asked.and_then(|asked| asked.session.clone());
+        let session = session.or_else(|| self.client.session.clone());
         let known = |session: &SessionId| self.attachments.contains_key(session);
         let session = session.filter(|id| dialect.manner() != Manner::Runs && known(id));
         self.replies += 1;

@@ -183,8 +183,9 @@ impl Reader {
         let (written, outgoing) = (self.written.clone(), self.outgoing.clone());
         loop {
             let next = tokio::select! {
-                // In this order: what is written tells little and seldom, a client may say much.
+                // In this order: the others tell little and seldom, a client may say much.
                 biased;
+                () = outgoing.closed() => return Err(Gone),
                 () = written.news() => {
                     Box::pin(self.news()).await?;
                     continue;
@@ -195,7 +196,6 @@ impl Reader {
                     unanswered.store(0, Ordering::Relaxed);
                     continue;
                 }
-                () = outgoing.closed() => return Err(Gone),
             };
             let message = match next {
                 None => return Ok(()),
@@ -254,8 +254,7 @@ impl Reader {
             return Box::pin(self.first_message(text.ok())).await;
         };
         let Ok(text) = text else {
-            let complaint = dialect.not_utf8();
-            return Box::pin(self.complain(dialect, complaint)).await;
+            return Box::pin(self.unread(dialect, dialect.not_utf8())).await;
         };
         self.decode(dialect, text).await
     }
@@ -266,10 +265,10 @@ impl Reader {
         self.client.attached = self.attachments.keys().cloned().collect();
         let asked = match dialect.decode(text, &self.client) {
             Ok(asked) => asked,
-            Err(complaint) => return Box::pin(self.complain(dialect, complaint)).await,
+            Err(complaint) => return Box::pin(self.unread(dialect, complaint)).await,
         };
         if let Some(refused) = self.pace.refuses(&asked.ask) {
-            return Box::pin(self.too_fast(dialect, &asked, refused)).await;
+            return Box::pin(self.too_fast(dialect, Some(&asked), refused)).await;
         }
         for name in &asked.names {
             match name {
@@ -284,6 +283,18 @@ impl Reader {
         self.ask(dialect, asked).await?;
         (self.about, self.request) = (None, None);
         Ok(())
+    }
+
+    /// A frame that is no message of its dialect.
+    async fn unread(
+        &mut self,
+        dialect: &'static dyn Dialect,
+        complaint: Complaint,
+    ) -> Result<(), Gone> {
+        match self.pace.refuses_unread() {
+            Some(refused) => self.too_fast(dialect, None, refused).await,
+            None => self.complain(dialect, complaint).await,
+        }
     }
 
     /// The dialect of a connection that named none is decided by its first message's type.
@@ -399,7 +410,8 @@ impl Reader {
         self.reply(dialect, session.as_ref(), Reply::Complaint(complaint)).await
     }
 
-    /// Answers this client alone, and notes it in the session's file.
+    /// Answers this client alone, and notes it in the session's file; in a flood there is no note,
+    /// and it is no news for the room.
     pub(super) async fn reply(
         &mut self,
         dialect: &'static dyn Dialect,
@@ -413,11 +425,13 @@ impl Reader {
         }
         let session = session.filter(|_| dialect.manner() != Manner::Runs);
         let frame = dialect.reply(session, self.replies, &reply);
-        if let (Reply::Complaint(_), Some(member)) = (&reply, self.member) {
+        let is_flood = self.pace.is_flooded() && matches!(reply, Reply::Complaint(_));
+        if let (Reply::Complaint(_), Some(member), false) = (&reply, self.member, is_flood) {
             self.app.room.complain(member, frame);
             return Ok(());
         }
-        let handle = session.and_then(|id| self.attachments.get(id)).map(|a| a.handle.clone());
+        let noted = session.filter(|_| !is_flood);
+        let handle = noted.and_then(|id| self.attachments.get(id)).map(|a| a.handle.clone());
         if let (Some(handle), Reply::Complaint(_) | Reply::ContextInfo(_)) = (handle, &reply) {
             let id = handle.id().clone();
             handle.audit(move |at, last| audit_line(&id, at, last, &reply)).await;

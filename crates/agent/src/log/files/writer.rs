@@ -100,6 +100,8 @@ impl FileWriter {
 
     fn usable(&self) -> Result<(), LogError> {
         if self.flush_failed.load(Ordering::Acquire) {
+            // Whoever waits for that flush may not come to hear of it any more.
+            take_back(&self.store, &self.file, &self.held);
             self.store.may_go_on(&self.id)?;
         }
         match &self.failed {
@@ -240,16 +242,21 @@ impl FileWriter {
                 store.flush_failed(&id, &error);
                 store.may_go_on(&id)
             });
-            let mut held = lock(&held);
-            match (&done, held.front()) {
-                // What nobody was shown is taken back, as far as that goes.
-                (Err(_), Some(before)) => _ = store.disk.cut(&file, *before),
-                (Ok(()), Some(_)) if seen != Seen::Already => _ = held.pop_front(),
-                (Ok(()) | Err(_), _) => {}
+            match &done {
+                Err(_) => take_back(&store, &file, &held),
+                Ok(()) if seen != Seen::Already => _ = lock(&held).pop_front(),
+                Ok(()) => {}
             }
             done
         }
         .boxed()
+    }
+}
+
+/// What nobody was shown is taken back, as far as that goes.
+fn take_back(store: &Store, file: &File, held: &Held) {
+    if let Some(before) = lock(held).front() {
+        let _ = store.disk.cut(file, *before);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Appends to one session: a batch at a time, the next when the last is acknowledged.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -171,8 +172,12 @@ impl NatsWriter {
                 |newest: &Stored| Marks::read(&newest.headers).is_some_and(|m| m.by == by);
             let (stream, headers) = (&store.streams.log, marks.headers());
             let publish = Publish { stream, subject: &subject, headers, payload, behind };
+            let begun = Instant::now();
             match store.streams.publish(&publish, is_ours).await {
                 Ok(number) => {
+                    if let Some(meter) = store.meter.get() {
+                        meter.flushed(begun.elapsed());
+                    }
                     store.acknowledged(record, epoch, &entries, added, number);
                     Ok(number)
                 }

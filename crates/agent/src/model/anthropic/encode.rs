@@ -12,7 +12,8 @@ use polyloop_session::item::{Opaque, Part};
 use serde_json::json;
 
 use super::wire::{
-    self, Block, Body, CacheControl, Display, Kind, Role, Source, Thinking, Tool, ToolChoice,
+    self, Block, Body, CacheControl, Display, Kind, Role, Source, System, Thinking, Tool,
+    ToolChoice,
 };
 use super::{NAME, binds_reasoning, thinks_adaptively};
 use crate::model::Request;
@@ -48,8 +49,8 @@ pub(super) fn body(request: &Request, model: &str, card: &Card) -> Pieces {
     let wanted = card.reasoning && goes_on;
     let thinking = wanted.then(|| thinking(model, max_tokens, &messages)).flatten();
     let (tools, tool_choice) = tools(request);
-    let mut system: Vec<Block<'_>> = text(&request.instructions).into_iter().collect();
-    mark(system.last_mut());
+    let text = Some(&request.instructions).filter(|words| !words.trim().is_empty());
+    let system = text.map(|text| [System { text, cache_control: CacheControl::Ephemeral }]);
     let body =
         Body { model, max_tokens, stream: true, thinking, tool_choice, tools, system, messages };
     json::written(&body, request)

@@ -21,9 +21,16 @@ pub(super) struct Body<'a> {
     /// Of `Tool`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Written>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub system: Vec<Block<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<[System<'a>; 1]>,
     pub messages: Vec<Message<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "text")]
+pub(super) struct System<'a> {
+    pub text: &'a Words,
+    pub cache_control: CacheControl,
 }
 
 #[derive(Serialize)]

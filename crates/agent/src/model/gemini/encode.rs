@@ -11,8 +11,8 @@ use polyloop_session::item::{Opaque, Part as Given};
 use super::NAME;
 use super::kept::{self, Piece};
 use super::wire::{
-    Blob, Body, Call, Content, Declaration, GenerationConfig, Instruction, Outcome, Part, Response,
-    Role, ThinkingConfig, Tools,
+    Blob, Body, Call, Content, Declaration, GenerationConfig, Instructed, Instruction, Outcome,
+    Part, Response, Role, ThinkingConfig, Tools,
 };
 use crate::model::Request;
 use crate::model::json::{self, Fields, Object};
@@ -32,10 +32,10 @@ pub(super) fn body(request: &Request, model: &str, card: &Card) -> Pieces {
         thinking_config: card.reasoning.then_some(ThinkingConfig { include_thoughts: true }),
     };
     let nothing = GenerationConfig { max_output_tokens: None, thinking_config: None };
-    let instructions = Some(&*request.instructions).filter(|text| !text.trim().is_empty());
+    let instructions = Some(&request.instructions).filter(|text| !text.trim().is_empty());
     let body = Body {
         generation_config: Some(config).filter(|config| *config != nothing),
-        system_instruction: instructions.map(|text| Instruction { parts: [Part::text(text)] }),
+        system_instruction: instructions.map(|text| Instruction { parts: [Instructed { text }] }),
         tools: request.tools.written(NAME, tools),
         contents: contents(&request.prompt, wants_signatures(model), card),
     };

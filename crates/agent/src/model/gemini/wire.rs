@@ -37,7 +37,12 @@ pub(super) struct ThinkingConfig {
 
 #[derive(Serialize)]
 pub(super) struct Instruction<'a> {
-    pub parts: [Part<'a>; 1],
+    pub parts: [Instructed<'a>; 1],
+}
+
+#[derive(Serialize)]
+pub(super) struct Instructed<'a> {
+    pub text: &'a Words,
 }
 
 #[derive(Serialize)]

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 
 use super::framing::Had;
 use super::*;
+use crate::tool::Written;
 
 /// A server that does with each connection what `serve` does.
 struct Server {
@@ -201,6 +202,46 @@ async fn what_is_no_answer_is_told() {
     for url in ["", "ftp://localhost/", "http://", "/v1"] {
         assert!(matches!(ask(&lanes(), url).await, Err(Trouble::Unmade(_))), "{url:?}");
     }
+}
+
+/// More than the sockets hold, so that pieces are sent in parts.
+#[tokio::test]
+async fn a_body_in_pieces_arrives_whole() {
+    let server = Server::start(1, |_, mut stream| {
+        let (mut read, mut part) = (Vec::new(), vec![0; 64 * 1024]);
+        let end = loop {
+            let count = stream.read(&mut part).unwrap();
+            read.extend_from_slice(&part[..count]);
+            match read.windows(4).position(|four| four == b"\r\n\r\n") {
+                Some(end) => break end + 4,
+                None => assert!(count > 0),
+            }
+        };
+        let head = String::from_utf8_lossy(&read[..end]);
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let mut body = read[end..].to_vec();
+        while body.len() < length.unwrap().parse().unwrap() {
+            let count = stream.read(&mut part).unwrap();
+            assert!(count > 0, "it ended after {} bytes", body.len());
+            body.extend_from_slice(&part[..count]);
+        }
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&body).unwrap();
+    });
+    let long = ["a", "b"].map(|letter| Written::of(&letter.repeat(12 * 1024 * 1024)));
+    let mut filling = Pieces::filling(16, long.to_vec());
+    for text in ["[", long[0].json(), ",", long[1].json(), ",", long[0].json(), "]"] {
+        filling.write_all(text.as_bytes()).unwrap();
+    }
+    let body = filling.done();
+    assert_eq!(body.each().len(), 7);
+    let (lanes, headers) = (lanes(), HeaderMap::new());
+    let asked = lanes.post(&server.url, &headers, &body);
+    let answer = tokio::time::timeout(Duration::from_secs(60), asked).await.unwrap().unwrap();
+    let (text, _) = whole(answer.body).await;
+    assert!(text.as_bytes() == body.whole(), "{} bytes of {}", text.len(), body.bytes_len());
+    server.thread.join().unwrap();
 }
 
 #[tokio::test]

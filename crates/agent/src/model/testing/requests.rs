@@ -110,6 +110,21 @@ impl Interface {
         self.check_request("no-tools", &request, &card());
     }
 
+    /// Long instructions and tools are sent from where they are kept.
+    pub fn check_shared(&self) {
+        let long = "Say \"so\".\n".repeat(200);
+        let tools = Interface { tools: ["Runs a command.", long.leak()], ..*self }.tools();
+        let instructions = "Be \"careful\".\n".repeat(200).into();
+        let request = Request { instructions, tools, ..self.request(vec![user("Hi")]) };
+        let pieces = self.api.encode(&request, self.model, &card());
+        let sent: Vec<*const u8> = pieces.each().iter().map(|piece| piece.as_ptr()).collect();
+        let kept = then(request.tools.written_so_far(), [request.instructions.written().clone()]);
+        assert!(kept.len() >= 2);
+        for text in kept {
+            assert!(sent.contains(&text.json().as_ptr()), "{}", text.json());
+        }
+    }
+
     pub fn check_ends_of_prompt(&self) {
         let answered = |text: &str| Message::Assistant(vec![says(text)]);
         let messages = vec![answered("Well:"), answered("Half an ans"), user(" "), answered("So.")];

@@ -15,6 +15,9 @@ use rustix::fs::{FileType, fstat};
 use super::{READ_ONLY, TAME, attach, attach_on, copied, is_socket, itself, named, taken};
 use crate::{IfMissing, ReadOnly, Sandbox};
 
+/// How often what is to be covered may be replaced meanwhile.
+const COVER_TRIES_MAX: usize = 1_000;
+
 pub(super) fn everything(sandbox: &Sandbox, sockets: &[PathBuf]) -> Result<(), String> {
     let mut pinned = BTreeSet::new();
     for ReadOnly { path, if_missing } in &sandbox.read_only {
@@ -132,14 +135,21 @@ impl Nothing {
 
     /// Puts it over a path, if that can be seen at all.
     fn cover(&self, path: &Path) -> io::Result<()> {
-        let place = match itself(path) {
-            Ok(place) => place,
-            Err(error) if is_out_of_sight(&error) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let is_directory = FileType::from_raw_mode(fstat(&place)?.st_mode).is_dir();
-        let nothing = if is_directory { self.directory } else { self.file };
-        attach_on(&taken(Path::new(nothing), READ_ONLY)?, &place)
+        for _ in 0..COVER_TRIES_MAX {
+            let place = match itself(path) {
+                Ok(place) => place,
+                Err(error) if is_out_of_sight(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let is_directory = FileType::from_raw_mode(fstat(&place)?.st_mode).is_dir();
+            let nothing = if is_directory { self.directory } else { self.file };
+            match attach_on(&taken(Path::new(nothing), READ_ONLY)?, &place) {
+                // It was removed just now; there may be another one of the name.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                attached => return attached,
+            }
+        }
+        Err(io::Error::other("it is another one each time"))
     }
 
     /// The mounts keep what they show; only the names go.
