@@ -118,7 +118,8 @@ impl Interface {
         let request = Request { instructions, tools, ..self.request(vec![user("Hi")]) };
         let pieces = self.api.encode(&request, self.model, &card());
         let sent: Vec<*const u8> = pieces.each().iter().map(|piece| piece.as_ptr()).collect();
-        let kept = then(request.tools.written_so_far(), [request.instructions.written().clone()]);
+        let mut kept = request.tools.written_so_far();
+        kept.push(request.instructions.written().clone());
         assert!(kept.len() >= 2);
         for text in kept {
             assert!(sent.contains(&text.json().as_ptr()), "{}", text.json());
