@@ -58,6 +58,8 @@ pub const HEADER_BYTES_MAX: usize = 64 * 1024;
 const LAST_ANSWER_TIME_MAX: Duration = Duration::from_secs(2);
 /// Beyond MAX_CONNECTIONS, for those who ask how a full server is.
 const SPARE_CONNECTIONS: usize = 8;
+/// How long each of them may take in all, so that who says nothing does not keep others from asking.
+const SPARE_TIME_MAX: Duration = Duration::from_secs(3);
 /// What the kernel keeps of a connection and has not sent: a client that reads slowly is seen to
 /// read each time that half of it is gone.
 const UNSENT_BYTES_MAX: u32 = 128 * 1024;
@@ -226,10 +228,10 @@ async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore
             }
         };
         let routed = |router: &Router| TowerToHyperService::new(router.clone());
-        let (permit, service) = match connections.clone().try_acquire_owned() {
-            Ok(permit) => (permit, routed(&router)),
+        let (permit, service, time) = match connections.clone().try_acquire_owned() {
+            Ok(permit) => (permit, routed(&router), None),
             Err(_) => match spare.clone().try_acquire_owned() {
-                Ok(permit) => (permit, routed(&full)),
+                Ok(permit) => (permit, routed(&full), Some(SPARE_TIME_MAX)),
                 Err(_) => {
                     app.metrics.turns_away();
                     tokio::spawn(turn_away(stream));
@@ -243,7 +245,11 @@ async fn accept(listener: TcpListener, app: Arc<App>, connections: Arc<Semaphore
         let closing = app.closing.clone();
         let permit = Arc::new(permit);
         tokio::spawn(async move {
-            connection(stream, from, service, closing, Held(permit)).await;
+            let served = connection(stream, from, service, closing, Held(permit));
+            match time {
+                None => served.await,
+                Some(time) => _ = tokio::time::timeout(time, served).await,
+            }
         });
     }
 }
