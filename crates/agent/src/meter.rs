@@ -30,8 +30,8 @@ mod told;
 pub use disk::TimedDisk;
 pub use limit::Limit;
 pub(crate) use peers::OneMore;
-pub(crate) use running::Passage;
-pub(crate) use tally::{Tally, decision, status};
+pub(crate) use running::{Passage, Running};
+pub(crate) use tally::{REFUSED_HERE, Tally, decision, status};
 
 /// What a name becomes that is not known.
 pub const OTHER: &str = "other";

@@ -17,6 +17,7 @@ import harness  # noqa: E402
 import talk  # noqa: E402
 from fakemodel import FakeModel  # noqa: E402
 from harness import eq  # noqa: E402
+from test_limits_queue import busy, stop, until_queued  # noqa: E402
 from test_model_faults import KEY, access  # noqa: E402
 
 TOKEN = "correct-horse-battery-staple-42"
@@ -165,16 +166,43 @@ def check(s):
             assert secret.encode() not in body, f"{secret} was sent to the collector"
 
 
+@talk.talks
+def gates(s):
+    """Who waits for a permit, and for whom there is no room."""
+    collector = Collector()
+    env = {"MAX_MODEL_CALLS": 1, "MAX_WAITING": 1, "MODEL_RETRIES": 0, "NO_PROXY": "127.0.0.1",
+           "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+    server = s.server(env=env)
+    first = busy(s, "first")
+    second, third = s.unified(session="second"), s.unified(session="third")
+    second.say("say: at last")
+    until_queued(second)
+    third.say("say: no room")
+    third.until_end()
+    stop(first)
+    second.until_end()
+    server.signal(signal.SIGTERM)
+    eq(server.process.wait(60), 0, "exit status")
+    calls = [span for span in collector.spans() if span.name == "model_call"]
+    of = lambda session: [call for call in calls if call["polyloop.session"] == session]
+    [one], [two], [three] = of("first"), of("second"), of("third")
+    eq((one["polyloop.outcome"], one["polyloop.waited_ms"]), ("stopped", 0), "the first")
+    eq((two["polyloop.outcome"], two.failed), ("ok", False), "the second")
+    assert two["polyloop.waited_ms"] > 0, f"it waited: {two}"
+    eq((three["polyloop.outcome"], three.failed), ("refused_here", True), "the third")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--polyloop", required=True)
     harness.Options.polyloop = parser.parse_args().polyloop
-    test = harness.Test("traces")
-    try:
-        talk.talks(check)(test)
-        print("traces: ok")
-    finally:
-        test.clean()
+    for part in (talk.talks(check), gates):
+        test = harness.Test("traces")
+        try:
+            part(test)
+        finally:
+            test.clean()
+    print("traces: ok")
 
 
 if __name__ == "__main__":

@@ -59,8 +59,8 @@ impl<V: View> Actor<V> {
     fn apply(&mut self, entry: &Arc<LogEntry>) {
         decisions::tell(self.id.as_str(), &self.state, &entry.event);
         noted::note(&self.kit.audit, self.id.as_str(), &self.state, entry);
+        self.spans.see(self.id.as_str(), &self.state, entry, &self.tally);
         self.tally.see(&self.state, &entry.event);
-        self.spans.see(self.id.as_str(), &self.state, entry);
         self.state.apply(entry);
         match &entry.event {
             event if event.is_beginning() => self.turns.push(entry.seq),

@@ -13,7 +13,7 @@ use tracing::field::Empty;
 use tracing::{Level, Span, span_enabled, trace_span};
 
 use super::decisions::tool;
-use crate::meter::{decision, status};
+use crate::meter::{REFUSED_HERE, Running, Tally, decision, status};
 
 /// The name that spans go by; nothing else has it.
 pub const TARGET: &str = "polyloop_trace";
@@ -28,7 +28,7 @@ pub(super) struct Spans {
 
 impl Spans {
     /// To be called before the event is applied, while what it ends is still known.
-    pub fn see(&mut self, session: &str, state: &State, entry: &LogEntry) {
+    pub fn see(&mut self, session: &str, state: &State, entry: &LogEntry, tally: &Tally) {
         if !span_enabled!(target: TARGET, Level::TRACE) {
             return;
         }
@@ -51,18 +51,18 @@ impl Spans {
                     polyloop.session = session, polyloop.call = number(entry.seq.0),
                     gen_ai.operation.name = "chat", gen_ai.request.model = &**model,
                     gen_ai.usage.input_tokens = Empty, gen_ai.usage.output_tokens = Empty,
-                    polyloop.outcome = Empty, otel.status_code = Empty,
+                    polyloop.waited_ms = Empty, polyloop.outcome = Empty, otel.status_code = Empty,
                 );
                 self.inner.insert(entry.seq, span);
             }
             Event::CallEnded { call, outcome, usage } => {
-                let Some(span) = self.inner.remove(&call.0) else { return };
+                let Some(span) = self.inner.get(&call.0) else { return };
                 if let Some(usage) = usage {
                     span.record("gen_ai.usage.input_tokens", number(usage.input_tokens));
                     span.record("gen_ai.usage.output_tokens", number(usage.output_tokens));
                 }
                 let went_well = matches!(outcome, CallOutcome::Answered | CallOutcome::Stopped);
-                end(&span, status(outcome), went_well);
+                self.ran(call.0, status(outcome), went_well, tally);
             }
             Event::ToolStarted { item, sandboxed, .. } => {
                 let (turn, tool) = (self.turn(session), tool(state, *item));
@@ -70,12 +70,12 @@ impl Spans {
                     target: TARGET, parent: &turn, "tool",
                     polyloop.session = session, polyloop.item = number(item.0.0),
                     gen_ai.operation.name = "execute_tool", gen_ai.tool.name = tool,
-                    polyloop.sandboxed = sandboxed, polyloop.outcome = Empty,
-                    otel.status_code = Empty,
+                    polyloop.sandboxed = sandboxed, polyloop.waited_ms = Empty,
+                    polyloop.outcome = Empty, otel.status_code = Empty,
                 );
                 self.inner.insert(item.0, span);
             }
-            Event::SandboxRefused { item, .. } => self.ends(item.0, "sandbox_refused", true),
+            Event::SandboxRefused { item, .. } => self.ran(item.0, "sandbox_refused", true, tally),
             Event::ItemCompleted { item, end, .. } => {
                 let (word, well) = match end {
                     End::Whole => ("ok", true),
@@ -84,7 +84,7 @@ impl Spans {
                     End::Interrupted => ("interrupted", true),
                     End::Cut | End::Discarded => ("cut", false),
                 };
-                self.ends(item.0, word, well);
+                self.ran(item.0, word, well, tally);
             }
             Event::WaitOpened { ask, .. } => {
                 let kind = match ask {
@@ -117,6 +117,19 @@ impl Spans {
             )
         };
         self.turn.get_or_insert_with(begin).clone()
+    }
+
+    /// A call or a tool, which a gate may have held up or refused.
+    fn ran(&mut self, begun: Seq, outcome: &'static str, well: bool, tally: &Tally) {
+        let running = tally.running(begun);
+        if let (Some(span), Some(running)) = (self.inner.get(&begun), running) {
+            let waited = running.waited().as_millis();
+            span.record("polyloop.waited_ms", number(u64::try_from(waited).unwrap_or(u64::MAX)));
+        }
+        match running.is_some_and(Running::was_refused) {
+            true => self.ends(begun, REFUSED_HERE, false),
+            false => self.ends(begun, outcome, well),
+        }
     }
 
     fn ends(&mut self, begun: Seq, outcome: &'static str, well: bool) {

@@ -11,6 +11,7 @@ use super::lock;
 /// Counts as one of those that run, for as long as it runs and there is it.
 pub(crate) struct Running {
     level: Gauge,
+    begun: Instant,
     at: Mutex<At>,
 }
 
@@ -24,8 +25,8 @@ enum At {
 impl Running {
     pub(super) fn begin(level: &Gauge) -> Arc<Running> {
         level.inc();
-        let at = Mutex::new(At::Runs { since: Instant::now() });
-        Arc::new(Running { level: level.clone(), at })
+        let begun = Instant::now();
+        Arc::new(Running { level: level.clone(), begun, at: Mutex::new(At::Runs { since: begun }) })
     }
 
     /// How long it has run; nothing that was never let through has.
@@ -36,8 +37,16 @@ impl Running {
         }
     }
 
+    /// How long a gate held it up, or does.
+    pub(crate) fn waited(&self) -> Duration {
+        match *lock(&self.at) {
+            At::Runs { since } => since - self.begun,
+            At::Held | At::Refused => self.begun.elapsed(),
+        }
+    }
+
     /// The server itself had no room for it.
-    pub(super) fn was_refused(&self) -> bool {
+    pub(crate) fn was_refused(&self) -> bool {
         *lock(&self.at) == At::Refused
     }
 

@@ -8,14 +8,14 @@ use std::time::Instant;
 use polyloop_session::event::{CallOutcome, Outcome};
 use polyloop_session::item::{End, ItemKind};
 use polyloop_session::wait::{Answer, Ask};
-use polyloop_session::{CallId, Event, ItemId, State};
+use polyloop_session::{CallId, Event, ItemId, Seq, State};
 use prometheus_client::metrics::gauge::Gauge;
 
 use super::running::{Passage, Running};
 use super::{Meter, ModelMeter, OTHER, STATUSES};
 
 /// How a call or a tool ended for which the server itself had no room: nobody else is to blame.
-const REFUSED_HERE: &str = "refused_here";
+pub(crate) const REFUSED_HERE: &str = "refused_here";
 
 /// The kinds of waits.
 pub(super) const WAITS: [&str; 4] = ["approval", "outside", "question", "plan"];
@@ -75,6 +75,12 @@ impl Tally {
     /// The same for a tool that has been started.
     pub(crate) fn runs(&self, item: ItemId) -> Passage {
         self.tools.get(&item).map(|ran| Passage::of(&ran.running)).unwrap_or_default()
+    }
+
+    /// How a call that has not ended gets on, or a tool.
+    pub(crate) fn running(&self, begun: Seq) -> Option<&Running> {
+        let call = self.calls.get(&CallId(begun)).map(|asked| &asked.running);
+        call.or_else(|| self.tools.get(&ItemId(begun)).map(|ran| &ran.running)).map(|run| &**run)
     }
 
     /// Something came of a call; true when it is the first of it. For all that follows this is
