@@ -45,6 +45,8 @@ def stop_at(case, moment):
     held = case.model.hold(kind, about, pieces)
     case.client.say(MESSAGE)
     held.reached()
+    # A model is asked a moment before the message is written.
+    eventually(lambda: case.server.messages(case.session), "the message is kept")
     return held.release
 
 

@@ -9,6 +9,7 @@ from .chat_shapes import BLANKS, MESSAGES
 EMPTY = "Empty message received"
 NOT_TEXT = "Field 'message' must be a string"
 INVALID_JSON = "Invalid JSON: "
+TOO_FAST = "Not taken: "
 UNKNOWN_TYPE = "Unknown message type: "
 VALIDATION = re.compile(
     "|".join([re.escape(EMPTY), re.escape(NOT_TEXT), INVALID_JSON + ".*", UNKNOWN_TYPE + ".*"]),
@@ -166,7 +167,10 @@ class Chat(Checker):
         left = list(self.texts)
         for step, why in self.malformed:
             if why == "no JSON":
-                found = next((text for text in left if text.startswith(INVALID_JSON)), None)
+                # A flood of them is refused without a look at each.
+                told = (text for start in (INVALID_JSON, TOO_FAST) for text in left
+                        if text.startswith(start))
+                found = next(told, None)
             elif VALIDATION.fullmatch(why):
                 found = why if why in left else None
             else:
