@@ -11,9 +11,8 @@ from sdk_types import RESPONSES
 from test_models import CODEX, answer, bash, opaque, say
 
 DATA = Path(__file__).resolve().parents[2] / "crates/agent/tests/data"
-# Calls of one turn, and of one session: each request holds all that was before.
-TURN_CALLS = 25
-SESSION_CALLS = 100
+# Calls of one session: each request holds all that was before.
+SESSION_CALLS = 25
 CHECK_SECS_MAX = 120
 
 
@@ -65,9 +64,9 @@ def compare(t, lines):
     want = checked(t, lines)
     model = FakeModel(test=t)
     server = t.server(env=RESPONSES.settings(model.url, **CODEX))
-    for start in range(0, len(lines), TURN_CALLS):
-        client = server.client(f"/ws/s{start // SESSION_CALLS}", checked=False)
-        part = slice(start, start + TURN_CALLS)
+    for start in range(0, len(lines), SESSION_CALLS):
+        client = server.client(f"/ws/s{start}", checked=False)
+        part = slice(start, start + SESSION_CALLS)
         got = decided(client, model, lines[part])
         eq(len(got), len(lines[part]), "calls")
         for line, mine, theirs in zip(lines[part], got, want[part], strict=True):

@@ -20,6 +20,11 @@ const KILL_TIME_MAX: Duration = Duration::from_secs(4 * 60);
 const PAGE_TIME_MAX: Duration = Duration::from_secs(2 * 60);
 const BROWSER_TIME_MAX: Duration = Duration::from_secs(8 * 60);
 
+/// All packages at once, so that what one step compiles is there for the other.
+const ON_NATS: [&str; 3] = ["--workspace", "--features", "polyloop/nats"];
+/// Many tests wait: for servers, for commands, for NATS to notice something.
+const TESTS_TOGETHER: &str = "4";
+
 const FETCHED: &str = "tools: python3, node and a browser, with what the tests import";
 
 pub fn run(place: &Place, install: &Install) -> bool {
@@ -37,18 +42,19 @@ pub fn run(place: &Place, install: &Install) -> bool {
     std::thread::scope(|scope| {
         // What may take minutes to fetch comes while the compiler works.
         let fetching = install.allowed().then(|| scope.spawn(fetch));
-        compiled(place, &mut steps);
+        read(place, &mut steps);
         let fetched = fetching.map_or(Passed::Yes, |thread| {
             let broken = || Err("the fetching of packages broke off".into());
             steps.run(FETCHED, &[], || thread.join().unwrap_or_else(|_| broken()))
         });
+        by_themselves(place, &mut steps, fetched);
         against_the_program(place, &mut steps, fetched);
     });
     steps.end()
 }
 
-/// What needs the compiler alone.
-fn compiled(place: &Place, steps: &mut Steps) {
+/// What is seen without running anything.
+fn read(place: &Place, steps: &mut Steps) {
     let cargo = |args: &[&str]| show(&mut place.cargo(args), CARGO_TIME_MAX);
     steps.run("format", &[], || cargo(&["fmt", "--all", "--check"]));
     steps.run("clippy", &[], || {
@@ -57,14 +63,24 @@ fn compiled(place: &Place, steps: &mut Steps) {
         let all = ["clippy", "--workspace", "--all-targets", "--features", all];
         cargo(&[&all[..], &["--", "-D", "warnings"]].concat())
     });
-    steps.run("tests", &[], || cargo(&["test", "--workspace", "--no-fail-fast"]));
     steps.run("absences", &[], || absences::check(place));
     steps.run("schemas", &[], || schemas(place, &["--check"]));
 }
 
+/// What needs no program.
+fn by_themselves(place: &Place, steps: &mut Steps, fetched: Passed) {
+    steps.run("tests", &[fetched], || {
+        let mut tests = place.cargo(&[&["test", "--no-fail-fast"], &ON_NATS[..]].concat());
+        tests.env("NATS_SERVER", place.nats_server()).env("RUST_TEST_THREADS", TESTS_TOGETHER);
+        show(&mut tests, CARGO_TIME_MAX)
+    });
+    steps.run("page tests", &[fetched], || page(place));
+}
+
 /// What drives the real program.
 fn against_the_program(place: &Place, steps: &mut Steps, fetched: Passed) {
-    steps.run("page tests", &[fetched], || page(place));
+    // First, of what the tests were built of: the program is made anew for all that follows.
+    steps.run("sessions on NATS", &[fetched], || on_nats(place));
     let built = steps.run("build", &[], || build(place));
     steps.run("black-box tests", &[built, fetched], || black_box(place));
     steps.run("browser tests", &[built, fetched], || browser(place));
@@ -78,8 +94,6 @@ fn against_the_program(place: &Place, steps: &mut Steps, fetched: Passed) {
         soak::kill_patches(place, PATCH_KILLS, KILL_SEED, KILL_TIME_MAX)
     });
     steps.run("real model", &[built, fetched], || real_model::check(place));
-    // Last, since it makes the program anew.
-    steps.run("sessions on NATS", &[built, fetched], || on_nats(place));
 }
 
 /// Writes or checks the JSON Schemas of the documents, which come from the wire types.
@@ -96,13 +110,7 @@ pub fn build(place: &Place) -> Result<(), String> {
 
 /// Sessions on a NATS server, which the default build knows nothing of.
 fn on_nats(place: &Place) -> Result<(), String> {
-    let test = ["test", "--package", "polyloop-agent", "--features", "nats", "--lib"];
-    // Most of them wait for NATS servers to notice something.
-    let which = ["--test", "peers", "--", "--test-threads", "4", "log::", "peers::"];
-    let mut tests = place.cargo(&[&test[..], &which].concat());
-    show(tests.env("NATS_SERVER", place.nats_server()), CARGO_TIME_MAX)?;
-    let build = ["build", "--package", "polyloop", "--features", "nats"];
-    show(&mut place.cargo(&build), CARGO_TIME_MAX)?;
+    show(&mut place.cargo(&[&["build"], &ON_NATS[..]].concat()), CARGO_TIME_MAX)?;
     let mut tests = place.program(place.python());
     tests.args(["tests/blackbox/run.py", "--folder", "nats", "--polyloop"]).arg(place.polyloop());
     tests.env("NATS_SERVER", place.nats_server());
