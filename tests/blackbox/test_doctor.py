@@ -162,6 +162,15 @@ def test_a_broken_setup(t):
     eq(os.listdir(t.work), [], "files that it left")
 
 
+def test_a_shared_store_needs_a_build_that_knows_it(t):
+    env = {"STORE": "nats://127.0.0.1:1"}
+    report = doctor(t, env=env)
+    eq([c["thing"] for c in failed(report)], ["session store"], "what failed")
+    expect(report, "session store", "fail", "--features nats")
+    result = t.program("serve", "--port", "0", env=env)
+    assert result.returncode != 0 and "--features nats" in result.stderr, result
+
+
 def test_no_key(t):
     env = {"PROVIDER": None, "SESSION_STORE_PATH": t.store}
     report = doctor(t, env=env)

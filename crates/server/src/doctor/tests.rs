@@ -260,11 +260,3 @@ fn secrets_of_others_texts_are_hidden_and_lines_stay_lines() {
     let found = secrets(&examined.parts);
     assert_eq!(found, [SECRET, "sk-ant-secret", &format!("user:{SECRET}")]);
 }
-
-#[cfg(not(feature = "nats"))]
-#[test]
-fn a_shared_store_needs_a_build_that_knows_it() {
-    let (status, text) = Start::offline().env("STORE", "nats://127.0.0.1:1").line("session store");
-    assert_eq!(status, Status::Fail);
-    assert!(text.contains("--features nats"), "{text}");
-}
