@@ -105,6 +105,8 @@ def test_more_connections_than_allowed(t):
     assert "MAX_CONNECTIONS" in answer.json["error"], answer
     for path in ("/healthz", "/readyz", "/metrics"):
         eq(server.get(path).status, 200, f"how a full server is, at {path}")
+    head = f"POST /render HTTP/1.1\r\nHost: {server.address}\r\nContent-Length: 1000\r\n\r\n"
+    eq(server.raw(head.encode()).status, 503, "nobody waits for what it would send")
     with contextlib.ExitStack() as silent:
         for _ in range(16):
             silent.enter_context(server.socket())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Bytes, HttpBody};
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -14,6 +14,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
+use futures_util::StreamExt;
 use polyloop_agent::sessions::Sessions;
 use polyloop_dialects::ToolInfo;
 use tokio_util::sync::CancellationToken;
@@ -30,9 +31,11 @@ use crate::{about, auth, history, page, query, rest, socket};
 
 /// Of a request that is for no socket.
 pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
-const TOO_LARGE: (StatusCode, &str) =
-    (StatusCode::PAYLOAD_TOO_LARGE, "The body is too large; 2 MiB are the most");
+const TOO_LARGE: &str = "The body is too large; 2 MiB are the most";
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
+/// Of a body that nobody reads, so that who sends it whole before reading anything has the answer.
+const DISCARDED_BYTES_MAX: usize = 64 * 1024 * 1024;
+const DISCARD_TIME_MAX: Duration = Duration::from_secs(2);
 /// Whoever has sent so much that it would wait longer is told to come back.
 const BYTES_WAIT_MAX: Duration = Duration::from_secs(10);
 
@@ -76,7 +79,7 @@ pub fn router(app: Arc<App>) -> Router {
 pub fn full(app: Arc<App>) -> Router {
     standing()
         .fallback(rest::full)
-        .layer(middleware::from_fn_with_state(app.clone(), guard))
+        .layer(middleware::from_fn_with_state(app.clone(), guard_full))
         .layer(middleware::map_response(closes))
         .with_state(app)
 }
@@ -122,14 +125,40 @@ fn bad_head(headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
     chunked.then_some((StatusCode::BAD_REQUEST, "Send a Content-Length, not chunks"))
 }
 
-async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+async fn guard(app: State<Arc<App>>, request: Request, next: Next) -> Response {
+    guarded(app, request, next, Stay::Long).await
+}
+
+/// The same where only few may stay for long: nothing is waited for.
+async fn guard_full(app: State<Arc<App>>, request: Request, next: Next) -> Response {
+    guarded(app, request, next, Stay::Short).await
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stay {
+    Long,
+    Short,
+}
+
+async fn guarded(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+    stay: Stay,
+) -> Response {
     let mut call = Call::begin(app.clone(), &request);
-    let response = guarded(app, request, next, &mut call).await;
+    let response = checked(app, request, next, stay, &mut call).await;
     call.answer(response.status());
     response
 }
 
-async fn guarded(app: Arc<App>, mut request: Request, next: Next, call: &mut Call) -> Response {
+async fn checked(
+    app: Arc<App>,
+    mut request: Request,
+    next: Next,
+    stay: Stay,
+    call: &mut Call,
+) -> Response {
     if let Some((status, why)) = bad_head(request.headers()) {
         call.refused(why);
         let mut response = rest::error(status, why);
@@ -173,8 +202,8 @@ async fn guarded(app: Arc<App>, mut request: Request, next: Next, call: &mut Cal
         false => address(&request),
     };
     let refused = match sender {
-        Some(sender) => slowed(&app, sender, &mut request).await,
-        None => None,
+        Some(sender) if stay == Stay::Long => slowed(&app, sender, &mut request).await,
+        Some(_) | None => None,
     };
     let mut response = match refused {
         Some(refused) => refused,
@@ -196,40 +225,56 @@ fn address(request: &Request) -> Option<Sender> {
 async fn slowed(app: &App, sender: Sender, request: &mut Request) -> Option<Response> {
     let client = app.clients.client(sender);
     if !socket::is_asked_for(request) && !auth::asks_for_health(request.uri()) {
+        let body = std::mem::take(request.body_mut());
         if let Err(too_fast) = client.request() {
+            tokio::spawn(discard(body));
             return Some(rest::too_fast(&too_fast));
         }
-        // What a head promises is no debt yet: only what has come.
-        let body = match read(request).await {
-            Ok(body) => body,
-            Err((status, why)) => return Some(rest::error(status, why)),
-        };
-        match client.bytes_of_request(body.len(), BYTES_WAIT_MAX) {
-            Ok(wait) if wait.is_zero() => {}
-            Ok(wait) => tokio::time::sleep(wait).await,
-            Err(too_fast) => return Some(rest::too_many_bytes(&too_fast)),
+        if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
+            tokio::spawn(discard(body));
+            return Some(rest::error(StatusCode::PAYLOAD_TOO_LARGE, TOO_LARGE));
         }
-        *request.body_mut() = body.into();
+        if !body.is_end_stream() {
+            // What a head promises is no debt yet: only what has come.
+            let body = match read(body).await {
+                Ok(body) => body,
+                Err((status, why)) => return Some(rest::error(status, why)),
+            };
+            match client.body(body.len(), BYTES_WAIT_MAX) {
+                Ok(wait) if wait.is_zero() => {}
+                Ok(wait) => tokio::time::sleep(wait).await,
+                Err(too_fast) => return Some(rest::too_many_bytes(&too_fast)),
+            }
+            *request.body_mut() = body.into();
+        }
     }
     request.extensions_mut().insert(client);
     None
 }
 
 /// The whole body of a request, which is short and does not take long.
-async fn read(request: &mut Request) -> Result<Bytes, (StatusCode, &'static str)> {
-    let body = std::mem::take(request.body_mut());
-    if body.is_end_stream() {
-        return Ok(Bytes::new());
-    }
-    if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
-        return Err(TOO_LARGE);
-    }
+async fn read(body: Body) -> Result<Bytes, (StatusCode, &'static str)> {
     let read = axum::body::to_bytes(body, BODY_BYTES_MAX);
     match tokio::time::timeout(BODY_TIME_MAX, read).await {
         Ok(Ok(body)) => Ok(body),
         Ok(Err(_)) => Err((StatusCode::BAD_REQUEST, "The body did not arrive whole")),
         Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "The body took too long to arrive")),
     }
+}
+
+/// Reads what is sent of a body that is not wanted, for a while, beside the answer: closing a
+/// connection with unread data in it would take the answer away from the client.
+async fn discard(body: Body) {
+    let mut frames = body.into_data_stream();
+    let read_all = async {
+        let mut bytes = 0;
+        while bytes < DISCARDED_BYTES_MAX
+            && let Some(Ok(data)) = frames.next().await
+        {
+            bytes += data.len();
+        }
+    };
+    let _ = tokio::time::timeout(DISCARD_TIME_MAX, read_all).await;
 }
 
 /// Lets a page of an allowed origin read the answer.

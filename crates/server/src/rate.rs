@@ -132,6 +132,28 @@ impl Bucket {
         Duration::from_nanos((due - now_ns).saturating_sub(self.burst_ns))
     }
 
+    /// So much wants in; says how long it waits for that, or when to come again. Who has not sent
+    /// anything of late is let in with any amount.
+    fn admit(&self, amount: u64, now_ns: u64, wait_max: Duration) -> Result<Duration, TooFast> {
+        let (cost, wait_max_ns) = (self.cost_ns(amount), nanos(wait_max));
+        let wait_ns = |due: u64| {
+            let left = due.saturating_sub(now_ns).saturating_add(cost);
+            left.saturating_sub(self.burst_ns)
+        };
+        let fits = |due: u64| {
+            let is_let_in = due <= now_ns || wait_ns(due) <= wait_max_ns;
+            is_let_in.then(|| due.max(now_ns).saturating_add(cost))
+        };
+        match self.due_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
+            Ok(due) => Ok(Duration::from_nanos(wait_ns(due)).min(wait_max)),
+            Err(due) => {
+                let again_ns = (due - now_ns).min(wait_ns(due) - wait_max_ns);
+                let again_in = Duration::from_nanos(again_ns);
+                Err(TooFast { setting: self.setting, count: self.count, again_in })
+            }
+        }
+    }
+
     fn is_full(&self, now_ns: u64) -> bool {
         self.due_ns.load(Ordering::Relaxed) <= now_ns
     }
@@ -213,15 +235,13 @@ impl Sent {
         self.bytes.spend(amount as u64, self.now_ns())
     }
 
-    /// How long a request of so many bytes has to wait, or that it would be too long.
-    pub fn bytes_of_request(&self, amount: usize, wait_max: Duration) -> Result<Duration, TooFast> {
-        let wait = self.bytes(amount);
-        if wait <= wait_max {
-            return Ok(wait);
+    /// How long a request with a body of so many bytes waits, or when to send it again.
+    pub fn body(&self, bytes: usize, wait_max: Duration) -> Result<Duration, TooFast> {
+        let admitted = self.bytes.admit(bytes as u64, self.now_ns(), wait_max);
+        if admitted.is_err() {
+            self.refused_requests.fetch_add(1, Ordering::Relaxed);
         }
-        self.refused_requests.fetch_add(1, Ordering::Relaxed);
-        let Bucket { setting, count, .. } = self.bytes;
-        Err(TooFast { setting, count, again_in: wait - wait_max })
+        admitted
     }
 
     fn is_quiet(&self) -> bool {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, PathRejection};
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
 use axum::http::header::{CONTENT_TYPE, LINK, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode, Uri};
@@ -165,11 +165,8 @@ fn link(response: &mut Response, next: &str) {
 pub async fn create(
     State(app): State<Arc<App>>,
     Extension(from): Extension<From>,
-    body: Result<Bytes, BytesRejection>,
+    body: Bytes,
 ) -> Response {
-    let Ok(body) = body else {
-        return error(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large");
-    };
     let start = match rest::new_session(&body) {
         Ok(start) => start,
         Err(why) => return error(StatusCode::BAD_REQUEST, why),
@@ -189,14 +186,11 @@ pub async fn rename(
     State(app): State<Arc<App>>,
     Extension(from): Extension<From>,
     id: Result<Path<String>, PathRejection>,
-    body: Result<Bytes, BytesRejection>,
+    body: Bytes,
 ) -> Response {
     let id = match SessionId::parse(&id.map(|Path(id)| id).unwrap_or_default()) {
         Ok(id) => id,
         Err(bad) => return bad_id(&bad),
-    };
-    let Ok(body) = body else {
-        return error(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large");
     };
     let title = match rest::title(&body) {
         Ok(title) => title,
@@ -221,10 +215,7 @@ pub async fn rename(
 }
 
 /// `POST /render` `{"markdown": …}`: the same as HTML that is safe to show.
-pub async fn render(body: Result<Bytes, BytesRejection>) -> Response {
-    let Ok(body) = body else {
-        return error(StatusCode::PAYLOAD_TOO_LARGE, "The body is too large");
-    };
+pub async fn render(body: Bytes) -> Response {
     match rest::markdown(&body) {
         Ok(markdown) => {
             json(StatusCode::OK, &serde_json::json!({"html": crate::render::html(&markdown)}))

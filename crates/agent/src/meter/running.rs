@@ -37,7 +37,7 @@ impl Running {
         }
     }
 
-    /// How long a gate held it up, or does.
+    /// How long it was held up before it ran, or is: at a gate, or until it is tried again.
     pub(crate) fn waited(&self) -> Duration {
         match *lock(&self.at) {
             At::Runs { since } => since - self.begun,

@@ -309,7 +309,7 @@ settings! {
             "The same for turns";
         RATE_CLIENT_BYTES_PER_SEC "rate-client-bytes-per-sec",
             number("a number of bytes", "bytes", 0, 1_000_000_000_000), Is("67108864"),
-            "The same for bytes, bodies of requests with them";
+            "The same for bytes; bodies of requests are among them, and wait, or get 429 beyond ten seconds";
         RATE_CLIENT_REQUESTS_PER_SEC "rate-client-requests-per-sec",
             number("a number of requests", "", 0, 1_000_000), Is("500"),
             "HTTP requests a second of one client, ten seconds' worth at once; further ones get 429; 0: any number";

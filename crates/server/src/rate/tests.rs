@@ -51,6 +51,26 @@ fn a_debt_is_waited_for_however_large() {
 }
 
 #[test]
+fn who_comes_again_as_told_is_let_in() {
+    let bytes = Bucket::new(&settings::RATE_CLIENT_BYTES_PER_SEC, 1_000, SECOND, BYTES_BURST);
+    let wait_max = Duration::from_secs(10);
+    assert_eq!(bytes.admit(4_000, 0, wait_max), Ok(Duration::ZERO), "at once");
+    assert_eq!(bytes.admit(8_000, 0, wait_max), Ok(Duration::from_secs(8)));
+    for now in [0, 0, SECOND_NS] {
+        let refused = bytes.admit(4_000, now, wait_max).unwrap_err();
+        assert_eq!(refused.again_in, Duration::from_nanos(2 * SECOND_NS - now), "it owes nothing");
+    }
+    assert_eq!(bytes.admit(4_000, 2 * SECOND_NS, wait_max), Ok(wait_max), "as it was told");
+
+    let refused = bytes.admit(1_000_000, 2 * SECOND_NS, wait_max).unwrap_err();
+    assert_eq!(refused.again_in, Duration::from_secs(14), "when all else is due");
+    let now = 16 * SECOND_NS;
+    assert_eq!(bytes.admit(1_000_000, now, wait_max), Ok(wait_max), "larger than all that fits");
+    assert!(bytes.admit(1, now, wait_max).is_err(), "and the next one waits for it");
+    assert_eq!(bytes.admit(u64::MAX, u64::MAX - 1, wait_max), Ok(wait_max), "no overflow");
+}
+
+#[test]
 fn a_client_is_its_token_or_its_network() {
     let at = |text: &str| Sender::at(text.parse().unwrap());
     assert_eq!(at("10.0.0.1"), at("::ffff:10.0.0.1"), "one address, written in two ways");

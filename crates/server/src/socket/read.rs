@@ -327,6 +327,11 @@ impl Reader {
     }
 
     async fn undecided(&mut self, error: &str) -> Result<(), Gone> {
+        let refused = self.pace.refuses_unread();
+        if let Some((limit, _)) = &refused {
+            self.app.metrics.refuses(*limit);
+        }
+        let error = refused.as_ref().map_or(error, |(_, complaint)| &complaint.error);
         self.send_frame(None, Frame::unstamped(detect::undecided_error(error))).await
     }
 

@@ -1,5 +1,6 @@
-//! What the server sends. Each type holds a message's own fields; `Head` puts `type` and `id`
-//! before them, and the stamp of place adds `session_id`, `seq` and `cursor`.
+//! What the server sends. Each type holds a message's own fields; `type` and `id` come before them
+//! (`Head` for replies, by hand in `encode/parts.rs` for all that many are sent), and the stamp of
+//! place adds `session_id`, `seq` and `cursor`.
 
 use polyloop_session::item::Usage;
 use serde::Serialize;
