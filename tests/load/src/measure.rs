@@ -110,8 +110,7 @@ pub async fn run(options: Options) -> io::Result<()> {
             in_time("slow", slow::slow(&ground, options.never_read, &mut figures)).await?;
         }
         if options.wants("store") {
-            let direct = in_time("store", one::direct(&ground)).await?;
-            in_time("store", store::stores(&ground, direct, &mut figures)).await?;
+            in_time("store", store::stores(&ground, &mut figures)).await?;
         }
         others = others.max(machine.others_percent(&ground.model)?);
     }
@@ -127,17 +126,13 @@ pub async fn run(options: Options) -> io::Result<()> {
 }
 
 async fn one(ground: &Ground, options: &Options, figures: &mut Figures) -> io::Result<()> {
-    let direct = match options.wants("first") {
-        true => in_time("first", one::direct(ground)).await?,
-        false => 0.0,
-    };
+    if options.wants("first") {
+        in_time("first", one::first_text(ground, figures)).await?;
+        in_time("first", one::first_text_in_memory(ground, figures)).await?;
+    }
     for side in SIDES {
         if options.wants("start") {
             in_time("start", one::start(ground, side, figures)).await?;
-        }
-        if options.wants("first") {
-            in_time("first", one::first_text(ground, side, direct, figures)).await?;
-            in_time("first", one::first_text_in_memory(ground, side, figures)).await?;
         }
         if options.wants("burst") {
             in_time("burst", one::burst(ground, side, figures)).await?;

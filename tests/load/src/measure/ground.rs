@@ -61,7 +61,8 @@ impl Ground {
 
     /// With its log where no disk is waited for; `None` on machines without such a place.
     pub async fn start_in_memory(&self, side: Side) -> io::Result<Option<InMemory>> {
-        let folder = Path::new(MEMORY).join(format!("polyloop-load-{}", std::process::id()));
+        let folder = format!("polyloop-load-{}-{}", std::process::id(), side.name());
+        let folder = Path::new(MEMORY).join(folder);
         if !Path::new(MEMORY).is_dir() {
             return Ok(None);
         }

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use super::figures::{Bound, Figures, Side};
 use super::ground::Ground;
-use super::{arrived, at_ms};
+use super::{SIDES, arrived, at_ms};
 use crate::client::Client;
 use crate::clock::now_ns;
 use crate::http::Reader;
@@ -41,67 +41,111 @@ pub async fn start(ground: &Ground, side: Side, figures: &mut Figures) -> io::Re
     Ok(())
 }
 
-/// How long the model's first text takes without anything between: what is above it was added.
-pub async fn direct(ground: &Ground) -> io::Result<f64> {
-    let stream = TcpStream::connect(ground.model.address).await?;
-    stream.set_nodelay(true)?;
-    let mut model = Reader::new(stream);
-    let content = Script::stream(1, CHUNK_BYTES, 0).text();
-    let body = json!({"model": "load", "messages": [{"role": "user", "content": content}]});
-    let (body, mut times) = (body.to_string(), Vec::with_capacity(FIRST_TURNS));
-    let length = body.len();
-    let request = format!("POST / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n{body}");
-    for turn in 0..WARM_TURNS + FIRST_SESSIONS * FIRST_TURNS {
-        tokio::time::sleep(PAUSE).await;
+/// Asks the model without anything between: what is above that was added.
+pub struct Direct {
+    model: Reader<TcpStream>,
+    request: String,
+    times: Vec<u64>,
+}
+
+impl Direct {
+    pub async fn new(ground: &Ground) -> io::Result<Direct> {
+        let stream = TcpStream::connect(ground.model.address).await?;
+        stream.set_nodelay(true)?;
+        let content = Script::stream(1, CHUNK_BYTES, 0).text();
+        let body = json!({"model": "load", "messages": [{"role": "user", "content": content}]});
+        let body = body.to_string();
+        let length = body.len();
+        let request = format!("POST / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n{body}");
+        let mut direct = Direct { model: Reader::new(stream), request, times: Vec::new() };
+        for _ in 0..WARM_TURNS {
+            direct.first_text_ns().await?;
+        }
+        Ok(direct)
+    }
+
+    async fn first_text_ns(&mut self) -> io::Result<u64> {
         let sent = now_ns();
-        model.stream_mut().write_all(request.as_bytes()).await?;
-        model.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        let first = model.chunk().await?;
+        self.model.stream_mut().write_all(self.request.as_bytes()).await?;
+        self.model.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let first = self.model.chunk().await?;
         let arrived = now_ns();
         if !first.starts_with(b"data: ") {
             return Err(io::Error::other("the model's first chunk is no event"));
         }
-        while !model.chunk().await?.is_empty() {}
-        if turn >= WARM_TURNS {
-            times.push(arrived - sent);
-        }
+        while !self.model.chunk().await?.is_empty() {}
+        Ok(arrived - sent)
     }
-    times.sort_unstable();
-    let half = at_ms(&times, 0.5);
-    println!("direct   first text: p50 {half:.3} ms");
-    Ok(half)
+
+    /// As many as of a session.
+    async fn turns(&mut self) -> io::Result<()> {
+        for _ in 0..FIRST_TURNS {
+            tokio::time::sleep(PAUSE).await;
+            let took = self.first_text_ns().await?;
+            self.times.push(took);
+        }
+        Ok(())
+    }
+
+    pub async fn all_turns(mut self) -> io::Result<f64> {
+        for _ in 0..FIRST_SESSIONS {
+            self.turns().await?;
+        }
+        Ok(self.half_ms())
+    }
+
+    fn half_ms(mut self) -> f64 {
+        self.times.sort_unstable();
+        let half = at_ms(&self.times, 0.5);
+        println!("direct   first text: p50 {half:.3} ms");
+        half
+    }
 }
 
-pub async fn first_text(
-    ground: &Ground,
-    side: Side,
-    direct_ms: f64,
-    figures: &mut Figures,
-) -> io::Result<()> {
-    let process = ground.start(side).await?;
-    let first = first_texts(&process).await?;
-    let bound = Bound::TimesAtMost;
-    figures.put(side, "first text", ("p50", "ms"), bound(2.0), first.half_ms);
-    figures.put(side, "first text", ("p99", "ms"), bound(3.0), first.most_ms);
-    let (above, bound) = (first.half_ms - direct_ms, Bound::FloorAtMost(FLOOR_ADDS_MS_MAX));
-    figures.put(side, "first text", ("p50 above the model alone", "ms"), bound, above);
-    figures.put(side, "first text", ("CPU a turn", "µs"), Bound::None, first.cpu_us);
+/// Both sides and the model alone in turn, session by session: the machine is of one mood for all.
+pub async fn first_text(ground: &Ground, figures: &mut Figures) -> io::Result<()> {
+    let mut direct = Direct::new(ground).await?;
+    let (floor, polyloop) = (ground.start(Side::Floor).await?, ground.start(Side::Polyloop).await?);
+    let mut sides = [(floor, Firsts::default()), (polyloop, Firsts::default())];
+    for session in 0..FIRST_SESSIONS {
+        direct.turns().await?;
+        for (process, firsts) in &mut sides {
+            firsts.session(process, session).await?;
+        }
+    }
+    let direct_ms = direct.half_ms();
+    for (side, (_, firsts)) in SIDES.into_iter().zip(sides) {
+        let first = firsts.all();
+        let bound = Bound::TimesAtMost;
+        figures.put(side, "first text", ("p50", "ms"), bound(2.0), first.half_ms);
+        figures.put(side, "first text", ("p99", "ms"), bound(3.0), first.most_ms);
+        let (above, bound) = (first.half_ms - direct_ms, Bound::FloorAtMost(FLOOR_ADDS_MS_MAX));
+        figures.put(side, "first text", ("p50 above the model alone", "ms"), bound, above);
+        figures.put(side, "first text", ("CPU a turn", "µs"), Bound::None, first.cpu_us);
+    }
     Ok(())
 }
 
 /// The same where no disk is waited for: what is left is the server's own.
-pub async fn first_text_in_memory(
-    ground: &Ground,
-    side: Side,
-    figures: &mut Figures,
-) -> io::Result<()> {
-    let Some(memory) = ground.start_in_memory(side).await? else { return Ok(()) };
-    let first = first_texts(&memory.process).await?;
-    let name = "first text, log in memory";
-    figures.put(side, name, ("p50", "ms"), Bound::None, first.half_ms);
-    figures.put(side, name, ("p99", "ms"), Bound::None, first.most_ms);
+pub async fn first_text_in_memory(ground: &Ground, figures: &mut Figures) -> io::Result<()> {
+    let Some(floor) = ground.start_in_memory(Side::Floor).await? else { return Ok(()) };
+    let Some(polyloop) = ground.start_in_memory(Side::Polyloop).await? else { return Ok(()) };
+    let mut sides = [(floor, Firsts::default()), (polyloop, Firsts::default())];
+    for session in 0..FIRST_SESSIONS {
+        for (memory, firsts) in &mut sides {
+            firsts.session(&memory.process, session).await?;
+        }
+    }
+    for (side, (_, firsts)) in SIDES.into_iter().zip(sides) {
+        let (first, name) = (firsts.all(), "first text, log in memory");
+        figures.put(side, name, ("p50", "ms"), Bound::None, first.half_ms);
+        figures.put(side, name, ("p99", "ms"), Bound::None, first.most_ms);
+    }
     Ok(())
 }
+
+/// How many turns all of it takes, with those that do not count.
+pub const FIRST_TURNS_ALL: usize = FIRST_SESSIONS * (WARM_TURNS + FIRST_TURNS);
 
 pub struct FirstTexts {
     pub half_ms: f64,
@@ -109,14 +153,18 @@ pub struct FirstTexts {
     pub cpu_us: f64,
 }
 
-/// How many turns all of it takes, with those that do not count.
-pub const FIRST_TURNS_ALL: usize = FIRST_SESSIONS * (WARM_TURNS + FIRST_TURNS);
+/// How long first texts took so far, and what processor time.
+#[derive(Default)]
+struct Firsts {
+    times: Vec<u64>,
+    cpu_us: f64,
+}
 
-pub async fn first_texts(process: &Process) -> io::Result<FirstTexts> {
-    let script = Script::stream(1, CHUNK_BYTES, 0);
-    let (mut cpu, mut times) = (0.0, Vec::with_capacity(FIRST_SESSIONS * FIRST_TURNS));
-    // A session grows, and what it said before is asked again with every turn; `growth` is about that.
-    for session in 0..FIRST_SESSIONS {
+impl Firsts {
+    /// A session grows, and what it said before is asked again with every turn; `growth` is about
+    /// that.
+    async fn session(&mut self, process: &Process, session: usize) -> io::Result<()> {
+        let script = Script::stream(1, CHUNK_BYTES, 0);
         let mut client = Client::connect(process.address, &format!("s{session}")).await?;
         for _ in 0..WARM_TURNS {
             client.turn(script).await?;
@@ -124,13 +172,26 @@ pub async fn first_texts(process: &Process) -> io::Result<FirstTexts> {
         let before = process.cpu()?;
         for _ in 0..FIRST_TURNS {
             tokio::time::sleep(PAUSE).await;
-            times.push(client.turn(script).await?.first_text_ns());
+            self.times.push(client.turn(script).await?.first_text_ns());
         }
-        cpu += before.since_us()?;
+        self.cpu_us += before.since_us()?;
+        Ok(())
     }
-    let cpu_us = cpu / times.len() as f64;
-    times.sort_unstable();
-    Ok(FirstTexts { half_ms: at_ms(&times, 0.5), most_ms: at_ms(&times, 0.99), cpu_us })
+
+    fn all(mut self) -> FirstTexts {
+        let cpu_us = self.cpu_us / self.times.len() as f64;
+        self.times.sort_unstable();
+        let [half_ms, most_ms] = [0.5, 0.99].map(|part| at_ms(&self.times, part));
+        FirstTexts { half_ms, most_ms, cpu_us }
+    }
+}
+
+pub async fn first_texts(process: &Process) -> io::Result<FirstTexts> {
+    let mut firsts = Firsts::default();
+    for session in 0..FIRST_SESSIONS {
+        firsts.session(process, session).await?;
+    }
+    Ok(firsts.all())
 }
 
 pub async fn burst(ground: &Ground, side: Side, figures: &mut Figures) -> io::Result<()> {

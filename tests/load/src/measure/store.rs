@@ -8,7 +8,7 @@ use super::crowd::{self, FLOOR_CHUNK_US_MAX, FLOOR_SESSIONS};
 use super::figures::{Bound, Figures, Side};
 use super::ground::Ground;
 use super::nats::{self, Nats, Taken};
-use super::one::{self, FIRST_TURNS_ALL, FLOOR_ADDS_MS_MAX};
+use super::one::{self, Direct, FIRST_TURNS_ALL, FLOOR_ADDS_MS_MAX};
 use crate::proc::Process;
 
 /// Their figures stand beside one another in a table of their own.
@@ -24,11 +24,12 @@ struct Store<'a> {
     nats: Option<&'a Nats>,
 }
 
-pub async fn stores(ground: &Ground, direct_ms: f64, figures: &mut Figures) -> io::Result<()> {
+pub async fn stores(ground: &Ground, figures: &mut Figures) -> io::Result<()> {
     let Some(program) = nats::program() else {
         println!("-- store: left out, there is no nats-server; NATS_SERVER names one");
         return Ok(());
     };
+    let direct_ms = Direct::new(ground).await?.all_turns().await?;
     let [floor, embedded, one, three] = STORES;
     for (name, servers) in [(one, 1), (three, 3)] {
         if !on_nats(ground, &program, (name, servers), figures).await? {
