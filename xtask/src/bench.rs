@@ -70,7 +70,7 @@ enum Only {
     Thinking,
     /// The page: its first load, many items, much output
     Page,
-    /// The server under load, beside a bare relay: about 35 minutes for five runs
+    /// The server under load, beside a bare relay: about 25 minutes for five runs
     Load,
     /// Instructions of what happens often, and of a turn after a short and a long past
     Instructions,
