@@ -53,7 +53,7 @@ pub fn run(place: &Place, install: &Install) -> bool {
     steps.end()
 }
 
-/// What is seen without running anything.
+/// What needs nothing that is fetched.
 fn read(place: &Place, steps: &mut Steps) {
     let cargo = |args: &[&str]| show(&mut place.cargo(args), CARGO_TIME_MAX);
     steps.run("format", &[], || cargo(&["fmt", "--all", "--check"]));
